@@ -1,0 +1,1 @@
+"""Sparse structured ensembles: many small networks for the price of one."""

@@ -1,0 +1,35 @@
+"""scikit-learn's digits: 1,797 images of 8×8, shipped with the library; no download."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import torch
+
+from sparsemble.data.dataset import Dataset, as_dataset
+from sparsemble.data.scaling import Scaling
+
+_TEST_SIZE = 597
+
+
+@lru_cache(maxsize=1)
+def digits() -> tuple[Dataset, Dataset]:
+    """The training set (1,200 images) and the test set (597), split once and for all.
+
+    >>> train, test = digits()
+    >>> train.inputs.shape, len(test)
+    (torch.Size([1200, 64]), 597)
+    """
+    from sklearn.datasets import load_digits
+
+    images, labels = load_digits(return_X_y=True)
+    order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(0)).numpy()
+    data = as_dataset(
+        images[order],
+        labels[order],
+        num_classes=10,
+        feature_names=[f"pixel_{row}_{column}" for row in range(8) for column in range(8)],
+        scaling=Scaling.by(1 / 16),
+        source="digits",
+    )
+    return data.split(_TEST_SIZE)

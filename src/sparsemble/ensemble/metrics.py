@@ -1,0 +1,78 @@
+"""How good predictions are: error, NLL, Brier score, calibration, disagreement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+_BINS = 15
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """Figures of one ensemble on one data set; `member_*` are means over its members."""
+
+    error: float
+    nll: float
+    brier: float
+    ece: float
+    disagreement: float
+    member_error: float
+    member_nll: float
+
+
+def score(probabilities: Tensor, targets: Tensor) -> Metrics:
+    """Score the members' probabilities, `(members, examples, classes)`, and their mean."""
+    mean = probabilities.mean(0)
+    return Metrics(
+        error=error_rate(mean, targets),
+        nll=negative_log_likelihood(mean, targets),
+        brier=brier_score(mean, targets),
+        ece=calibration_error(mean, targets),
+        disagreement=disagreement(probabilities),
+        member_error=_mean([error_rate(p, targets) for p in probabilities]),
+        member_nll=_mean([negative_log_likelihood(p, targets) for p in probabilities]),
+    )
+
+
+def error_rate(probabilities: Tensor, targets: Tensor) -> float:
+    """Share of examples whose most probable class is wrong."""
+    return float((probabilities.argmax(-1) != targets).double().mean())
+
+
+def negative_log_likelihood(probabilities: Tensor, targets: Tensor) -> float:
+    """Mean of `−log p(target)`, with probabilities kept above the smallest normal float."""
+    picked = probabilities.gather(1, targets.unsqueeze(1)).double()
+    return float(-picked.clamp_min(torch.finfo(torch.float32).tiny).log().mean())
+
+
+def brier_score(probabilities: Tensor, targets: Tensor) -> float:
+    """Mean squared distance between the probabilities and the one-hot target, summed over classes."""
+    wanted = torch.nn.functional.one_hot(targets, probabilities.shape[-1])
+    return float((probabilities.double() - wanted).square().sum(-1).mean())
+
+
+def calibration_error(probabilities: Tensor, targets: Tensor, bins: int = _BINS) -> float:
+    """Expected calibration error: mean gap between confidence and accuracy over equal bins."""
+    confidence, label = probabilities.double().max(-1)
+    correct = (label == targets).double()
+    place = (confidence * bins).ceil().long().clamp(1, bins) - 1
+    gap = torch.zeros(bins, dtype=torch.float64).index_add_(0, place, correct - confidence)
+    return float(gap.abs().sum() / len(targets))
+
+
+def disagreement(probabilities: Tensor) -> float:
+    """Probability that two different members give different labels to an example."""
+    members = len(probabilities)
+    if members < 2:
+        return 0.0
+    labels = probabilities.argmax(-1)
+    votes = torch.nn.functional.one_hot(labels, probabilities.shape[-1]).sum(0).double()
+    agreeing = (votes * (votes - 1)).sum(-1) / (members * (members - 1))
+    return float((1 - agreeing).mean())
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)

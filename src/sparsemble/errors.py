@@ -1,0 +1,21 @@
+"""What can go wrong, as exceptions a caller can tell apart.
+
+Every message names the value, where it came from and the remedy; the command line prints it as it
+stands and exits with code 2 for `InputError`, 1 for the others.
+"""
+
+
+class SparsembleError(Exception):
+    """Base of every error this package raises on purpose."""
+
+
+class InputError(SparsembleError, ValueError):
+    """A value from outside (argument, recipe, data, file) that cannot be used."""
+
+
+class CorruptFileError(InputError):
+    """A file that is damaged, truncated, foreign or tampered with."""
+
+
+class DivergedError(SparsembleError):
+    """A chain diverged more often than its settings allow."""

@@ -1,0 +1,129 @@
+"""Feed-forward networks: any `nn.Sequential` of linear layers, activations and dropout.
+
+Every layer boundary is a space. Groups hold the *outgoing* connections of each input and hidden
+unit (the paper's choice, after Scardapane et al. 2017) or the *incoming* connections of each
+hidden unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from torch import Tensor, nn
+
+from sparsemble.errors import InputError
+from sparsemble.layouts.layers import ELEMENTWISE, flat_layers, is_elementwise
+from sparsemble.structure import Family, Layout, Matrix, Role, Slot, Space, SpaceKind
+
+Grouping = Literal["outgoing", "incoming"]
+
+
+def feedforward_layout(network: nn.Module, grouping: Grouping = "outgoing") -> Layout:
+    """Describe a feed-forward `nn.Sequential`.
+
+    >>> from torch import nn
+    >>> net = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2))
+    >>> [(space.name, space.size) for space in feedforward_layout(net).spaces]
+    [('inputs', 4), ('hidden1', 3), ('outputs', 2)]
+    """
+    if grouping not in ("outgoing", "incoming"):
+        raise InputError(f"grouping {grouping!r} is not 'outgoing' or 'incoming'")
+    linears, activations = _read(network)
+    count = len(linears)
+    names = ["inputs", *(f"hidden{k}" for k in range(1, count)), "outputs"]
+    spaces = [Space("inputs", linears[0][1].in_features, SpaceKind.INPUT)]
+    slots: list[Slot] = []
+    for k, (name, linear) in enumerate(linears):
+        weight = _joined(name, "weight")
+        last = k == count - 1
+        spaces.append(
+            Space(
+                names[k + 1],
+                linear.out_features,
+                SpaceKind.OUTPUT if last else SpaceKind.HIDDEN,
+                None if last else _composed(activations[k]),
+            )
+        )
+        slots.append(Slot(weight, 1, names[k], Role.CONSUMER))
+        slots.append(Slot(weight, 0, names[k + 1], Role.PRODUCER))
+        if linear.bias is not None:
+            slots.append(Slot(_joined(name, "bias"), 0, names[k + 1], Role.BIAS))
+    layout = Layout(
+        tuple(spaces),
+        tuple(slots),
+        _families(slots, names, grouping),
+        tuple(Matrix(name or "linear", (_joined(name, "weight"),)) for name, _ in linears),
+    )
+    layout.check(dict(network.named_parameters()))
+    return layout
+
+
+def _read(
+    network: nn.Module,
+) -> tuple[list[tuple[str, nn.Linear]], list[list[nn.Module]]]:
+    """The linear layers and the activations that follow each of them."""
+    linears: list[tuple[str, nn.Linear]] = []
+    activations: list[list[nn.Module]] = []
+    for name, layer in flat_layers(network):
+        if type(layer) is nn.Linear:
+            if any(layer is known for _, known in linears):
+                raise InputError(
+                    f"layer {name!r} is used twice in the network: the feed-forward layout wants "
+                    "separate weights; write a Layout by hand for shared ones"
+                )
+            if linears and linears[-1][1].out_features != layer.in_features:
+                raise InputError(
+                    f"layer {name!r} takes {layer.in_features} features but the one before it "
+                    f"gives {linears[-1][1].out_features}"
+                )
+            linears.append((name, layer))
+            activations.append([])
+        elif is_elementwise(layer):
+            if not linears:
+                raise InputError(f"activation {name!r} ({layer}) stands before any linear layer")
+            activations[-1].append(layer)
+        elif type(layer) is nn.Flatten and not linears:
+            continue
+        elif type(layer) is not nn.Dropout:
+            raise InputError(_unknown(name, layer))
+    if not linears:
+        raise InputError(f"the network has no nn.Linear layer: {network}")
+    return linears, activations
+
+
+def _unknown(name: str, layer: nn.Module) -> str:
+    if isinstance(layer, nn.Softmax | nn.LogSoftmax):
+        return (
+            f"layer {name!r} is {layer}: networks return logits, the ensemble applies the softmax "
+            "itself; remove this layer"
+        )
+    return (
+        f"layer {name!r} ({layer}) is not known to the feed-forward layout, which takes nn.Linear, "
+        f"nn.Dropout, a leading nn.Flatten and {', '.join(cls.__name__ for cls, _ in ELEMENTWISE.values())}; "
+        "write a Layout by hand for other networks"
+    )
+
+
+def _families(slots: Sequence[Slot], names: list[str], grouping: Grouping) -> tuple[Family, ...]:
+    if grouping == "outgoing":
+        wanted, role = names[:-1], Role.CONSUMER
+    else:
+        wanted, role = names[1:-1], Role.PRODUCER
+    return tuple(
+        Family(f"{grouping} {name}", tuple(s for s in slots if s.space == name and s.role is role))
+        for name in wanted
+    )
+
+
+def _composed(layers: list[nn.Module]) -> Callable[[Tensor], Tensor]:
+    def value(bias: Tensor) -> Tensor:
+        for layer in layers:
+            bias = layer(bias)
+        return bias
+
+    return value
+
+
+def _joined(name: str, leaf: str) -> str:
+    return f"{name}.{leaf}" if name else leaf

@@ -1,0 +1,86 @@
+"""The layer kinds a network may be built of: a fixed table.
+
+Layouts recognise layers by it, stacks evaluate them by it, and saved ensembles are rebuilt from
+it, so loading a file can only ever create what is listed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from torch import nn
+
+from sparsemble.errors import InputError
+
+ELEMENTWISE: dict[str, tuple[type[nn.Module], tuple[str, ...]]] = {
+    "relu": (nn.ReLU, ()),
+    "relu6": (nn.ReLU6, ()),
+    "tanh": (nn.Tanh, ()),
+    "sigmoid": (nn.Sigmoid, ()),
+    "gelu": (nn.GELU, ("approximate",)),
+    "silu": (nn.SiLU, ()),
+    "mish": (nn.Mish, ()),
+    "elu": (nn.ELU, ("alpha",)),
+    "selu": (nn.SELU, ()),
+    "leaky_relu": (nn.LeakyReLU, ("negative_slope",)),
+    "softplus": (nn.Softplus, ("beta", "threshold")),
+    "softsign": (nn.Softsign, ()),
+    "hardtanh": (nn.Hardtanh, ("min_val", "max_val")),
+    "hardswish": (nn.Hardswish, ()),
+    "identity": (nn.Identity, ()),
+}
+"""Parameter-free elementwise activations and the constructor arguments that describe them."""
+
+DROPOUT: dict[str, tuple[type[nn.Module], tuple[str, ...]]] = {"dropout": (nn.Dropout, ("p",))}
+FLATTEN: dict[str, tuple[type[nn.Module], tuple[str, ...]]] = {
+    "flatten": (nn.Flatten, ("start_dim", "end_dim"))
+}
+_PLAIN = ELEMENTWISE | DROPOUT | FLATTEN
+_ELEMENTWISE_TYPES = tuple(cls for cls, _ in ELEMENTWISE.values())
+
+
+def is_elementwise(layer: nn.Module) -> bool:
+    """Is `layer` one of the known activations (not a subclass, which may compute otherwise)?"""
+    return type(layer) in _ELEMENTWISE_TYPES
+
+
+def flat_layers(network: nn.Module) -> Iterator[tuple[str, nn.Module]]:
+    """The layers of a (possibly nested) `nn.Sequential` in order, with their dotted names."""
+    if type(network) is not nn.Sequential:
+        yield "", network
+        return
+    for name, child in network._modules.items():
+        assert child is not None
+        for inner, layer in flat_layers(child):
+            yield f"{name}.{inner}" if inner else name, layer
+
+
+def describe_layer(layer: nn.Module) -> dict[str, Any]:
+    """A JSON description of one layer, from which `build_layer` makes its like."""
+    if type(layer) is nn.Linear:
+        return {
+            "kind": "linear",
+            "in_features": layer.in_features,
+            "out_features": layer.out_features,
+            "bias": layer.bias is not None,
+        }
+    for kind, (cls, arguments) in _PLAIN.items():
+        if type(layer) is cls:
+            return {"kind": kind} | {name: getattr(layer, name) for name in arguments}
+    raise InputError(f"layer {layer} is not one of the known kinds (linear, {', '.join(_PLAIN)})")
+
+
+def build_layer(description: dict[str, Any]) -> nn.Module:
+    """The layer that `description` names; anything outside the table is refused."""
+    fields = dict(description)
+    kind = fields.pop("kind", None)
+    if kind == "linear" and set(fields) == {"in_features", "out_features", "bias"}:
+        return nn.Linear(
+            int(fields["in_features"]), int(fields["out_features"]), bias=bool(fields["bias"])
+        )
+    if kind in _PLAIN and set(fields) == set(_PLAIN[kind][1]):
+        if any(type(value) not in (int, float, str) for value in fields.values()):
+            raise InputError(f"layer description {description} has a value of the wrong type")
+        return _PLAIN[kind][0](**fields)
+    raise InputError(f"layer description {description} fits no known layer kind")

@@ -1,0 +1,101 @@
+"""Compaction: from a masked network to a physically smaller one with equal outputs.
+
+`structure.survivors` says which units stay and what the biases gain; here the parameters are cut
+accordingly and put into a copy of the network.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from sparsemble.members.member import Member, Origin
+from sparsemble.structure import Layout, Role, Survivors, survivors
+from sparsemble.structure.groups import group_sizes
+
+
+def masked(network: nn.Module, masks: Mapping[str, Tensor]) -> nn.Module:
+    """A copy of `network` with the weights outside `masks` set to zero."""
+    result = copy.deepcopy(network)
+    with torch.no_grad():
+        for name, parameter in result.named_parameters():
+            if name in masks:
+                parameter.mul_(masks[name])
+    return result
+
+
+@torch.no_grad()
+def compact(network: nn.Module, layout: Layout, masks: Mapping[str, Tensor]) -> Member:
+    """Cut `network` down to what its outputs need once the weights outside `masks` are zero.
+
+    >>> from sparsemble.layouts import feedforward_layout
+    >>> net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
+    >>> masks = {"0.weight": torch.ones(4, 3) > 0, "2.weight": torch.ones(2, 4) > 0}
+    >>> masks["2.weight"][:, 1:3] = False
+    >>> compact(net, feedforward_layout(net), masks).network
+    Sequential(
+      (0): Linear(in_features=3, out_features=2, bias=True)
+      (1): ReLU()
+      (2): Linear(in_features=2, out_features=2, bias=True)
+    )
+    """
+    full = {name: tensor.detach().cpu() for name, tensor in network.named_parameters()}
+    pruned = {
+        name: tensor * masks[name] if name in masks else tensor for name, tensor in full.items()
+    }
+    staying = survivors(layout, pruned)
+    kept = staying.kept
+    parameters, kept_masks = {}, {}
+    for name, tensor in pruned.items():
+        mask = _without_folded(masks[name], name, layout, staying) if name in masks else None
+        gained = tensor + staying.bias_gain[name] if name in staying.bias_gain else tensor
+        parameters[name] = _cut(gained, name, layout, kept)
+        if mask is not None:
+            kept_masks[name] = _cut(mask, name, layout, kept)
+            parameters[name] = parameters[name] * kept_masks[name]
+    sizes = group_sizes(layout, full)
+    origin = Origin(
+        {space.name: space.size for space in layout.spaces},
+        kept,
+        {family.name: sizes[family.name][kept[family.space]] for family in layout.families},
+    )
+    smaller = copy.deepcopy(network)
+    load_tensors(smaller, parameters)
+    resized = layout.with_sizes({name: len(units) for name, units in kept.items()})
+    return Member(smaller, resized, kept_masks, origin)
+
+
+def load_tensors(network: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Replace parameters of `network` by tensors of any size, keeping layers' own sizes true."""
+    for name, tensor in tensors.items():
+        path, _, leaf = name.rpartition(".")
+        layer = network.get_submodule(path)
+        old = layer.get_parameter(leaf)
+        values = tensor.to(old.device, old.dtype, copy=True)
+        setattr(layer, leaf, nn.Parameter(values, requires_grad=old.requires_grad))
+        if isinstance(layer, nn.Linear) and leaf == "weight":
+            layer.out_features, layer.in_features = tensor.shape
+
+
+def _without_folded(mask: Tensor, name: str, layout: Layout, staying: Survivors) -> Tensor:
+    """The mask without weights that read a folded constant or touch a dead space."""
+    mask = mask.clone()
+    for slot in layout.slots_on(name):
+        owned = slot.indices(layout.space(slot.space).size)
+        if slot.role is Role.CONSUMER:
+            gone = owned[staying.folded[slot.space]].flatten()
+            mask.index_fill_(slot.dim, gone, False)
+        if slot.space in staying.dead:
+            mask.index_fill_(slot.dim, owned.flatten(), False)
+    return mask
+
+
+def _cut(tensor: Tensor, name: str, layout: Layout, kept: Mapping[str, Tensor]) -> Tensor:
+    for dim in range(tensor.ndim):
+        positions = layout.surviving_positions(name, dim, tensor.shape[dim], kept)
+        if len(positions) < tensor.shape[dim]:
+            tensor = tensor.index_select(dim, positions)
+    return tensor

@@ -1,0 +1,73 @@
+"""A member: one (usually compact) network of an ensemble, with what is known about its structure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from sparsemble.structure import Cost, Layout, measure
+from sparsemble.structure.groups import group_sizes
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a compact network was before.
+
+    `sizes[space]` is the number of units it had, `units[space]` lists those it kept by their
+    original numbers, `group_sizes[family]` the original dimensions of their groups.
+    """
+
+    sizes: Mapping[str, int]
+    units: Mapping[str, Tensor]
+    group_sizes: Mapping[str, Tensor]
+
+
+class Member(nn.Module):
+    """A network, the masks of the weights it has, and where it came from.
+
+    `network` is a plain PyTorch module; it expects only the inputs listed in `inputs` (all of
+    them if that is `None`). Calling the member picks them out of the full input.
+    """
+
+    def __init__(
+        self, network: nn.Module, layout: Layout, masks: Mapping[str, Tensor], origin: Origin
+    ) -> None:
+        super().__init__()
+        self.network = network
+        self.layout = layout
+        self.masks = dict(masks)
+        self.origin = origin
+        self.inputs: Tensor | None
+        space = layout.inputs
+        reduced = space is not None and space.size < origin.sizes[space.name]
+        kept = origin.units[space.name] if reduced and space is not None else None
+        self.register_buffer("inputs", kept, persistent=False)
+
+    @classmethod
+    def dense(cls, network: nn.Module, layout: Layout) -> Member:
+        """A member that keeps everything."""
+        parameters = dict(network.named_parameters())
+        masks = {
+            name: torch.ones(parameters[name].shape, dtype=torch.bool) for name in layout.weights
+        }
+        origin = Origin(
+            {space.name: space.size for space in layout.spaces},
+            {space.name: torch.arange(space.size) for space in layout.spaces},
+            group_sizes(layout, parameters),
+        )
+        return cls(network, layout, masks, origin)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Logits for (scaled) inputs."""
+        if self.inputs is not None:
+            inputs = inputs.flatten(1).index_select(1, self.inputs)
+        logits: Tensor = self.network(inputs)
+        return logits
+
+    @property
+    def cost(self) -> Cost:
+        """Parameters, FLOPs and structure by the paper's rules."""
+        return measure(self.layout, self.masks)

@@ -1,0 +1,46 @@
+"""Group sparse prior (Eq. 5-7): `R₁(θ) = Σ_g √dim_g·‖θ_g‖₂` over the layout's group families."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from torch import Tensor
+
+from sparsemble.priors.prior import BoundPrior, StrengthPrior
+from sparsemble.structure import GroupTerms, Layout
+
+
+class GroupSparse(StrengthPrior):
+    """`p(θ) ∝ exp(−rate·Σ_g √dim_g·‖θ_g‖₂)`; overlapping groups add."""
+
+    kind: Literal["group-sparse"] = "group-sparse"
+
+    def bind(
+        self,
+        layout: Layout,
+        parameters: Mapping[str, Tensor],
+        *,
+        sizes: Mapping[str, Tensor] | None = None,
+        batch_dims: int = 0,
+    ) -> BoundPrior:
+        """Attach to the layout's families."""
+        terms = GroupTerms(layout, parameters, sizes=sizes, batch_dims=batch_dims)
+        return BoundGroupSparse(terms, self.penalty)
+
+
+class BoundGroupSparse(BoundPrior):
+    """The group sparse prior on one network's weights."""
+
+    def __init__(self, terms: GroupTerms, penalty: float) -> None:
+        self.terms = terms
+        self.penalty = penalty
+
+    def value(self) -> Tensor:
+        """The penalty `λ·Σ_g √dim_g·‖θ_g‖₂`."""
+        return self.terms.penalty() * self.penalty
+
+    def add_gradient(self, gradients: Mapping[str, Tensor]) -> None:
+        """Add `λ·√dim_g·θ_g/‖θ_g‖₂` (Eq. 6)."""
+        if self.penalty:
+            self.terms.add_gradient(gradients, self.penalty)

@@ -1,0 +1,61 @@
+"""Sums of priors, and the priors a recipe can name, told apart by `kind`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+from torch import Tensor, zeros
+
+from sparsemble.priors.gaussian import Gaussian
+from sparsemble.priors.group_sparse import GroupSparse
+from sparsemble.priors.laplace import Laplace
+from sparsemble.priors.prior import BoundPrior, Prior
+from sparsemble.structure import Layout
+
+
+class NoPrior(Prior):
+    """A flat prior: nothing is added."""
+
+    kind: Literal["none"] = "none"
+
+    def bind(self, layout: Layout, parameters: Mapping[str, Tensor], **_: Any) -> BoundPrior:
+        """Nothing to attach."""
+        return BoundSum(())
+
+
+class SumPrior(Prior):
+    """A product of densities: penalties and gradients add.
+
+    >>> SumPrior(terms=(Gaussian(penalty=1e-5), GroupSparse(penalty=2e-5))).terms[1].penalty
+    2e-05
+    """
+
+    kind: Literal["sum"] = "sum"
+    terms: tuple[Annotated[Gaussian | Laplace | GroupSparse, Field(discriminator="kind")], ...]
+
+    def bind(self, layout: Layout, parameters: Mapping[str, Tensor], **how: Any) -> BoundPrior:
+        """Attach every term."""
+        return BoundSum(tuple(term.bind(layout, parameters, **how) for term in self.terms))
+
+
+class BoundSum(BoundPrior):
+    """Several priors on one network's weights."""
+
+    def __init__(self, terms: tuple[BoundPrior, ...]) -> None:
+        self.terms = terms
+
+    def value(self) -> Tensor:
+        """The sum of the terms."""
+        return sum((term.value() for term in self.terms), zeros(()))
+
+    def add_gradient(self, gradients: Mapping[str, Tensor]) -> None:
+        """Add every term's gradient."""
+        for term in self.terms:
+            term.add_gradient(gradients)
+
+
+AnyPrior = Annotated[
+    NoPrior | Gaussian | Laplace | GroupSparse | SumPrior, Field(discriminator="kind")
+]

@@ -1,0 +1,66 @@
+"""Preconditioned SGLD (Li et al. 2016), with an RMSprop preconditioner.
+
+    V ← βV + (1−β)(∇L̃)²,   G = 1/(√V + δ)
+    θ ← θ − ηG·∇L̃(θ) + √(2ηTG/N)·ξ
+
+The correction term Γ is omitted, as its authors do in practice, so the law is approximate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from sparsemble.errors import InputError
+from sparsemble.samplers.noise import NoiseKind, NoiseSource
+from sparsemble.samplers.sampler import Sampler
+
+
+class PSGLD(Sampler):
+    """Preconditioned SGLD as an optimiser."""
+
+    def __init__(
+        self,
+        params: Iterable[Tensor],
+        lr: float,
+        *,
+        num_data: int,
+        temperature: float = 1.0,
+        smoothing: float = 0.99,
+        damping: float = 1e-5,
+        noise: NoiseKind = "gaussian",
+        seed: int = 0,
+    ) -> None:
+        if not 0 <= smoothing < 1:
+            raise InputError(f"smoothing = {smoothing}: must be at least 0 and below 1")
+        if not damping > 0:
+            raise InputError(f"damping = {damping}: must be positive")
+        super().__init__(
+            params,
+            lr,
+            num_data=num_data,
+            temperature=temperature,
+            noise=noise,
+            seed=seed,
+            smoothing=smoothing,
+            damping=damping,
+        )
+
+    def _update(
+        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], source: NoiseSource
+    ) -> None:
+        lr, temperature = group["lr"], group["temperature"]
+        squares = self._buffers(params, "square_average")
+        torch._foreach_mul_(squares, group["smoothing"])
+        torch._foreach_addcmul_(squares, grads, grads, value=1 - group["smoothing"])
+        inverse = torch._foreach_sqrt(squares)
+        torch._foreach_add_(inverse, group["damping"])
+        torch._foreach_addcdiv_(params, grads, inverse, value=-lr)
+        if temperature > 0:
+            torch._foreach_sqrt_(inverse)
+            scale = math.sqrt(2 * lr * temperature / self.num_data)
+            torch._foreach_addcdiv_(params, source.draw(params), inverse, value=scale)

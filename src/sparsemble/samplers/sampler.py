@@ -1,0 +1,106 @@
+"""What the samplers share: explicit `num_data` and `temperature`, and noise that can be resumed.
+
+The generators are the sampler's own, one a device, seeded by `seed` and saved in `state_dict`, so
+a resumed chain draws the noise the uninterrupted one would have drawn.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from sparsemble.errors import InputError
+from sparsemble.samplers.noise import NoiseKind, NoiseSource
+
+
+class Sampler(Optimizer, ABC):
+    """Base of the SG-MCMC samplers; subclasses define one update in `_update`."""
+
+    def __init__(
+        self,
+        params: Iterable[Tensor],
+        lr: float,
+        *,
+        num_data: int,
+        temperature: float = 1.0,
+        noise: NoiseKind = "gaussian",
+        seed: int = 0,
+        **defaults: float,
+    ) -> None:
+        if not (lr >= 0 and math.isfinite(lr)):
+            raise InputError(f"lr = {lr}: the learning rate must be a finite number, 0 or more")
+        if num_data < 1:
+            raise InputError(f"num_data = {num_data}: the number of training examples is needed")
+        if not (temperature >= 0 and math.isfinite(temperature)):
+            raise InputError(
+                f"temperature = {temperature}: must be finite and not negative "
+                "(1 samples the posterior, 0 is plain optimisation)"
+            )
+        super().__init__(params, {"lr": lr, "temperature": temperature, **defaults})
+        self.num_data = num_data
+        self._sources: dict[tuple[torch.device, torch.dtype], NoiseSource] = {}
+        for group in self.param_groups:
+            for param in group["params"]:
+                key = (param.device, param.dtype)
+                if key not in self._sources:
+                    generator = torch.Generator(param.device)
+                    self._sources[key] = NoiseSource(noise, generator, param.dtype)
+        self.reseed(seed)
+
+    def reseed(self, seed: int) -> None:
+        """Start the noise anew from `seed`."""
+        for offset, source in enumerate(self._sources.values()):
+            source.generator.manual_seed(seed + offset)
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
+        """One update from the gradients in `.grad`."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            by_source: dict[tuple[torch.device, torch.dtype], list[Tensor]] = {}
+            for param in group["params"]:
+                if param.grad is not None:
+                    by_source.setdefault((param.device, param.dtype), []).append(param)
+            for key, params in by_source.items():
+                grads = [param.grad for param in params]
+                self._update(group, params, grads, self._sources[key])
+        return loss
+
+    @abstractmethod
+    def _update(
+        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], source: NoiseSource
+    ) -> None:
+        """Update `params` in place."""
+
+    def _buffers(self, params: list[Tensor], name: str) -> list[Tensor]:
+        """One buffer shaped like each parameter, made of zeros when first asked for."""
+        buffers = []
+        for param in params:
+            state = self.state[param]
+            if name not in state:
+                state[name] = torch.zeros_like(param)
+            buffers.append(state[name])
+        return buffers
+
+    def state_dict(self) -> dict[str, Any]:
+        """The optimiser's state and the states of the noise generators."""
+        state: dict[str, Any] = super().state_dict()
+        state["noise"] = [source.generator.get_state() for source in self._sources.values()]
+        return state
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Restore what `state_dict` saved."""
+        state = dict(state_dict)
+        saved = state.pop("noise")
+        super().load_state_dict(state)
+        for source, generator_state in zip(self._sources.values(), saved, strict=True):
+            source.generator.set_state(generator_state)

@@ -1,0 +1,58 @@
+"""Stochastic gradient Hamiltonian Monte Carlo (Chen, Fox & Guestrin 2014).
+
+    v ← (1−α)v − η·∇L̃(θ) + √(2αηT/N)·ξ,   θ ← θ + v
+
+targets `p(θ|D)^(1/T)` as η → 0, with friction α. At T = 0 it is SGD with momentum 1−α.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from sparsemble.errors import InputError
+from sparsemble.samplers.noise import NoiseKind, NoiseSource
+from sparsemble.samplers.sampler import Sampler
+
+
+class SGHMC(Sampler):
+    """SGHMC as an optimiser."""
+
+    def __init__(
+        self,
+        params: Iterable[Tensor],
+        lr: float,
+        *,
+        num_data: int,
+        temperature: float = 1.0,
+        friction: float = 0.1,
+        noise: NoiseKind = "gaussian",
+        seed: int = 0,
+    ) -> None:
+        if not 0 < friction <= 1:
+            raise InputError(f"friction = {friction}: must be above 0 and at most 1")
+        super().__init__(
+            params,
+            lr,
+            num_data=num_data,
+            temperature=temperature,
+            noise=noise,
+            seed=seed,
+            friction=friction,
+        )
+
+    def _update(
+        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], source: NoiseSource
+    ) -> None:
+        lr, temperature, friction = group["lr"], group["temperature"], group["friction"]
+        velocity = self._buffers(params, "velocity")
+        torch._foreach_mul_(velocity, 1 - friction)
+        torch._foreach_add_(velocity, grads, alpha=-lr)
+        if temperature > 0:
+            scale = math.sqrt(2 * friction * lr * temperature / self.num_data)
+            torch._foreach_add_(velocity, source.draw(params), alpha=scale)
+        torch._foreach_add_(params, velocity)

@@ -1,0 +1,38 @@
+"""Stochastic gradient Langevin dynamics (Welling & Teh 2011; the paper's Eq. 2-3).
+
+    θ ← θ − η·∇L̃(θ) + √(2ηT/N)·ξ,   ξ ~ N(0, I)
+
+targets `p(θ|D)^(1/T)` as η → 0. It is Eq. 3 with ε = 2η/N. At T = 0 it is `torch.optim.SGD`, bit
+for bit.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from sparsemble.samplers.noise import NoiseSource
+from sparsemble.samplers.sampler import Sampler
+
+
+class SGLD(Sampler):
+    """SGLD as an optimiser.
+
+    >>> import torch
+    >>> theta = torch.nn.Parameter(torch.zeros(3))
+    >>> sampler = SGLD([theta], lr=0.1, num_data=100, temperature=1.0)
+    >>> (0.5 * theta.square().sum()).backward()
+    >>> sampler.step()
+    """
+
+    def _update(
+        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], source: NoiseSource
+    ) -> None:
+        lr, temperature = group["lr"], group["temperature"]
+        torch._foreach_add_(params, grads, alpha=-lr)
+        if temperature > 0:
+            scale = math.sqrt(2 * lr * temperature / self.num_data)
+            torch._foreach_add_(params, source.draw(params), alpha=scale)

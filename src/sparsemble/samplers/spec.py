@@ -1,0 +1,46 @@
+"""Which sampler a chain uses, as a setting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Literal
+
+from pydantic import Field
+from torch import Tensor
+
+from sparsemble.samplers.noise import NoiseKind
+from sparsemble.samplers.psgld import PSGLD
+from sparsemble.samplers.sampler import Sampler
+from sparsemble.samplers.sghmc import SGHMC
+from sparsemble.samplers.sgld import SGLD
+from sparsemble.settings import Settings
+
+SamplerKind = Literal["sgld", "psgld", "sghmc"]
+
+
+class SamplerSettings(Settings):
+    """A sampler, its temperature and its noise."""
+
+    kind: SamplerKind = "sgld"
+    temperature: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
+    noise: NoiseKind = "gaussian"
+    friction: Annotated[float, Field(gt=0, le=1)] = 0.1
+    smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.99
+    damping: Annotated[float, Field(gt=0)] = 1e-5
+
+    def build(self, params: Iterable[Tensor], *, lr: float, num_data: int, seed: int) -> Sampler:
+        """The sampler on `params`."""
+        shared = {"num_data": num_data, "temperature": self.temperature}
+        if self.kind == "sghmc":
+            return SGHMC(params, lr, friction=self.friction, noise=self.noise, seed=seed, **shared)
+        if self.kind == "psgld":
+            return PSGLD(
+                params,
+                lr,
+                smoothing=self.smoothing,
+                damping=self.damping,
+                noise=self.noise,
+                seed=seed,
+                **shared,
+            )
+        return SGLD(params, lr, noise=self.noise, seed=seed, **shared)

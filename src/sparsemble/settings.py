@@ -1,0 +1,74 @@
+"""Settings: small frozen values, validated where they enter.
+
+Everything a user can configure (a schedule, a prior, a stage) is a `Settings`. The same class is
+filled from Python keywords and from a recipe file, so limits and messages are written once.
+"""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from sparsemble.errors import InputError
+
+
+class Settings(BaseModel):
+    """A frozen value object; a bad or unknown field raises `InputError` with one clear message."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+
+    def __init__(self, **fields: Any) -> None:
+        try:
+            super().__init__(**fields)
+        except ValidationError as error:
+            raise InputError(explain(error, type(self))) from None
+
+    @classmethod
+    def read(cls, fields: Any, *, source: str) -> Any:
+        """Validate `fields` that came from `source` (a file, a manifest), naming it in errors."""
+        try:
+            return cls.model_validate(fields)
+        except ValidationError as error:
+            raise InputError(f"{source}: {explain(error, cls)}") from None
+
+
+def explain(error: ValidationError, model: type[BaseModel]) -> str:
+    """Say what is wrong with each field, with the nearest known name for an unknown one."""
+    lines = []
+    for problem in error.errors(include_url=False, include_context=False):
+        path = [str(part) for part in problem["loc"]]
+        where = ".".join(path) or model.__name__
+        if problem["type"] == "extra_forbidden":
+            near = difflib.get_close_matches(path[-1], _field_names(model), n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            lines.append(f"unknown setting {where!r}{hint}")
+        elif problem["type"] == "missing":
+            lines.append(f"missing setting {where!r}")
+        else:
+            message = problem["msg"].removeprefix("Value error, ")
+            message = message[:1].lower() + message[1:]
+            lines.append(f"{where} = {problem['input']!r}: {message}")
+    return "; ".join(lines)
+
+
+def _field_names(model: type[BaseModel]) -> list[str]:
+    """Names of all fields reachable from `model`, for suggestions."""
+    names: list[str] = []
+    pending, seen = [model], set()
+    while pending:
+        current = pending.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        for name, field in current.model_fields.items():
+            names.append(name)
+            pending += [part for part in _models_in(field.annotation)]
+    return names
+
+
+def _models_in(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for part in getattr(annotation, "__args__", ()) for model in _models_in(part)]

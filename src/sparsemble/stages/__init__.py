@@ -1,0 +1,31 @@
+"""The two stages as plain functions, each arrow a value that can be saved and fed in by hand.
+
+Stage 1: `draw_samples` runs chains and collects posterior samples. Stage 2: `prune` finds masks,
+`members.compact` makes a sample physically smaller, `retrain` moves it to the MAP estimate.
+"""
+
+from sparsemble.stages.chain import Chain, ChainState
+from sparsemble.stages.collection import collection_steps
+from sparsemble.stages.diagnostics import Finding, diagnose
+from sparsemble.stages.divergence import DivergenceSettings
+from sparsemble.stages.observer import Observer
+from sparsemble.stages.pruning import PruneSettings, prune
+from sparsemble.stages.retraining import RetrainSettings, retrain
+from sparsemble.stages.sampling import ChainSettings, Sample, draw_samples
+
+__all__ = [
+    "Chain",
+    "ChainSettings",
+    "ChainState",
+    "DivergenceSettings",
+    "Finding",
+    "Observer",
+    "PruneSettings",
+    "RetrainSettings",
+    "Sample",
+    "collection_steps",
+    "diagnose",
+    "draw_samples",
+    "prune",
+    "retrain",
+]

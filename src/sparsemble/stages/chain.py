@@ -1,0 +1,274 @@
+"""One chain: the loop both stages run.
+
+A step is, in this order: backward, clip, prior, sampler, masks. Stage 1 runs it on a network at a
+temperature; an SGD baseline is the same at temperature 0; retraining is the same on a stack of
+members with their masks. A chain can be stopped after any step and resumed from `state()` to the
+same bits. If it diverges it returns to its last good state, with a new noise and a lower rate.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from sparsemble.data import Batches
+from sparsemble.errors import DivergedError
+from sparsemble.priors import BoundPrior
+from sparsemble.samplers import Sampler, Schedule
+from sparsemble.seeds import derive
+from sparsemble.stages.divergence import DivergenceSettings, DivergenceWatch
+from sparsemble.stages.observer import EpochRecord, Observer, Rollback
+
+
+@dataclass(frozen=True)
+class ChainState:
+    """Everything a chain needs to go on: tensors, and numbers that fit into JSON."""
+
+    tensors: dict[str, Tensor]
+    numbers: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ChainIdentity:
+    """Which chain of which stage this is, for traces and seeds."""
+
+    stage: str
+    number: int
+    seed: int
+
+
+class Chain:
+    """A network's parameters on their way through the posterior."""
+
+    def __init__(
+        self,
+        identity: ChainIdentity,
+        *,
+        parameters: Mapping[str, Tensor],
+        loss: Callable[[Tensor, Tensor], Tensor],
+        batches: Batches,
+        prior: BoundPrior,
+        sampler: Sampler,
+        schedule: Schedule,
+        masks: Mapping[str, Tensor] | None = None,
+        clip: float | None = None,
+        divergence: DivergenceSettings | None = None,
+        near_zero: Callable[[], float] | None = None,
+        observer: Observer | None = None,
+    ) -> None:
+        self.identity = identity
+        self.parameters = dict(parameters)
+        self.step = 0
+        self._loss = loss
+        self._batches = batches
+        self._prior = prior
+        self._sampler = sampler
+        self._schedule = schedule
+        self._clip = clip
+        self._near_zero = near_zero or (lambda: math.nan)
+        self._observer = observer or Observer()
+        self._tensors = list(self.parameters.values())
+        masks = masks or {}
+        self._masked = [self.parameters[name] for name in masks]
+        self._masks = [
+            mask.to(self.parameters[name].device, self.parameters[name].dtype)
+            for name, mask in masks.items()
+        ]
+        self._divergence = divergence or DivergenceSettings()
+        self._watch = DivergenceWatch(self._divergence)
+        self._rollbacks = 0
+        self._rate_factor = 1.0
+        self._epoch_loss = 0.0
+        self._random = _seeded_state(derive(identity.seed, "dropout", 0))
+        self._good = self._snapshot()
+
+    def run(self, until: int) -> None:
+        """Go on until `until` steps are done."""
+        with _random_stream(self):
+            while self.step < until:
+                if not self._run_epoch(until):
+                    self._roll_back()
+
+    def _run_epoch(self, until: int) -> bool:
+        """Run to the end of the epoch or to `until`; `False` if the chain diverged."""
+        epoch, position = divmod(self.step, self._batches.steps)
+        started = time.perf_counter()
+        for inputs, targets in self._batches.epoch(epoch, position):
+            loss = self._advance(inputs, targets)
+            self._reason = self._watch.reason(loss)
+            if self._reason is not None:
+                return False
+            self.step += 1
+            self._epoch_loss += loss
+            if self.step % self._batches.steps == 0:
+                self._end_epoch(epoch, time.perf_counter() - started)
+            self._observer.stepped(self.identity.number, self.step, loss, self.state)
+            if self.step >= until:
+                break
+        return True
+
+    def _advance(self, inputs: Tensor, targets: Tensor) -> float:
+        rate = self._schedule(self.step / self._batches.steps) * self._rate_factor
+        for group in self._sampler.param_groups:
+            group["lr"] = rate
+        for tensor in self._tensors:
+            tensor.grad = None
+        loss = self._loss(inputs, targets)
+        loss.backward()  # type: ignore[no-untyped-call]
+        gradients = {n: p.grad for n, p in self.parameters.items() if p.grad is not None}
+        if self._clip is not None:
+            torch.nn.utils.clip_grad_norm_(self._tensors, self._clip)
+        with torch.no_grad():
+            self._prior.add_gradient(gradients)
+            self._sampler.step()
+            if self._masks:
+                torch._foreach_mul_(self._masked, self._masks)
+        return loss.item()
+
+    def _end_epoch(self, epoch: int, seconds: float) -> None:
+        loss = self._epoch_loss / self._batches.steps
+        self._epoch_loss = 0.0
+        with torch.no_grad():
+            penalty = float(self._prior.value())
+        self._observer.epoch_ended(
+            EpochRecord(
+                stage=self.identity.stage,
+                chain=self.identity.number,
+                epoch=epoch + 1,
+                loss=loss,
+                potential=loss + penalty,
+                rate=self._sampler.param_groups[0]["lr"],
+                noise_to_drift=self._noise_to_drift(),
+                near_zero_groups=self._near_zero(),
+                seconds=seconds,
+            )
+        )
+        if self._watch.calm:
+            self._good = self._snapshot()
+
+    def _noise_to_drift(self) -> float:
+        """Size of the injected noise over the size of the gradient step, at the last step."""
+        group = self._sampler.param_groups[0]
+        grads = [tensor.grad for tensor in self._tensors if tensor.grad is not None]
+        drift = group["lr"] * float(torch.nn.utils.get_total_norm(grads))
+        count = sum(grad.numel() for grad in grads)
+        noise = math.sqrt(2 * group["lr"] * group["temperature"] / self._sampler.num_data * count)
+        return noise / drift if drift > 0 else math.inf
+
+    def _roll_back(self) -> None:
+        """Return to the last good state with another noise and a lower rate."""
+        self._rollbacks += 1
+        where = f"{self.identity.stage} {self.identity.number} at step {self.step + 1}"
+        if self._rollbacks > self._divergence.max_rollbacks:
+            raise DivergedError(
+                f"{where}: {self._reason}, after {self._rollbacks - 1} rollbacks; lower the "
+                "learning rate or the temperature, or clip the gradients"
+            )
+        self._rate_factor /= self._divergence.slow_down
+        diverged_at = self.step + 1
+        self._load(self._good)
+        self._sampler.reseed(derive(self.identity.seed, "noise", self._rollbacks))
+        torch.manual_seed(derive(self.identity.seed, "dropout", self._rollbacks))
+        self._observer.rolled_back(
+            Rollback(
+                self.identity.stage,
+                self.identity.number,
+                diverged_at,
+                str(self._reason),
+                self.step,
+                self._rate_factor,
+            )
+        )
+
+    def state(self) -> ChainState:
+        """What `resume` needs; valid between steps, also inside an observer."""
+        now = self._snapshot()
+        tensors = dict(now.tensors)
+        tensors |= {f"good/{name}": tensor for name, tensor in self._good.tensors.items()}
+        tensors["random"] = torch.get_rng_state() if self._running else self._random
+        numbers = {
+            **now.numbers,
+            "chain": self.identity.number,
+            "good": self._good.numbers,
+            "rollbacks": self._rollbacks,
+            "rate_factor": self._rate_factor,
+        }
+        return ChainState(tensors, numbers)
+
+    def resume(self, state: ChainState) -> None:
+        """Go back to a saved state."""
+        current = {k: t for k, t in state.tensors.items() if not k.startswith("good/")}
+        good = {
+            k.removeprefix("good/"): t for k, t in state.tensors.items() if k.startswith("good/")
+        }
+        self._random = current.pop("random")
+        self._load(ChainState(current, state.numbers))
+        self._good = ChainState(good, state.numbers["good"])
+        self._rollbacks = state.numbers["rollbacks"]
+        self._rate_factor = state.numbers["rate_factor"]
+
+    def _snapshot(self) -> ChainState:
+        """Parameters, sampler and position; not the global generator, not the rollback count."""
+        tensors = {f"parameter/{n}": p.detach().clone() for n, p in self.parameters.items()}
+        sampler = self._sampler.state_dict()
+        for index, buffers in sampler["state"].items():
+            tensors |= {f"sampler/{index}/{name}": b.clone() for name, b in buffers.items()}
+        tensors |= {f"noise/{k}": state for k, state in enumerate(sampler["noise"])}
+        numbers = {
+            "step": self.step,
+            "epoch_loss": self._epoch_loss,
+            "watch": self._watch.numbers(),
+        }
+        return ChainState(tensors, numbers)
+
+    def _load(self, state: ChainState) -> None:
+        with torch.no_grad():
+            for name, parameter in self.parameters.items():
+                parameter.copy_(state.tensors[f"parameter/{name}"])
+        sampler = self._sampler.state_dict()
+        sampler["state"] = {}
+        for key, tensor in state.tensors.items():
+            kind, _, rest = key.partition("/")
+            if kind == "sampler":
+                index, _, name = rest.partition("/")
+                sampler["state"].setdefault(int(index), {})[name] = tensor.clone()
+            elif kind == "noise":
+                sampler["noise"][int(rest)] = tensor
+        self._sampler.load_state_dict(sampler)
+        self.step = state.numbers["step"]
+        self._epoch_loss = state.numbers["epoch_loss"]
+        self._watch.restore(state.numbers["watch"])
+
+    _running = False
+    _reason: str | None = None
+
+
+@contextmanager
+def _random_stream(chain: Chain) -> Iterator[None]:
+    """Give the chain the global generator (dropout takes no other), then put the caller's back.
+
+    Denormal floats, which a sparse prior produces in plenty, are flushed meanwhile: they slow a
+    CPU many times over.
+    """
+    outer = torch.get_rng_state()
+    torch.set_rng_state(chain._random)
+    torch.set_flush_denormal(True)
+    chain._running = True
+    try:
+        yield
+    finally:
+        chain._running = False
+        chain._random = torch.get_rng_state()
+        torch.set_rng_state(outer)
+        torch.set_flush_denormal(False)
+
+
+def _seeded_state(seed: int) -> Tensor:
+    return torch.Generator().manual_seed(seed).get_state()

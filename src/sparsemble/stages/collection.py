@@ -1,0 +1,54 @@
+"""Which iterates of a chain become samples (Section 3.1).
+
+*Thinned*: every `interval` epochs after `burn_in`, the default, because samples far apart are less
+correlated. *Backward*: the last `samples` iterates.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from sparsemble.errors import InputError
+
+Collection = Literal["thinned", "backward"]
+
+
+def collection_steps(
+    *,
+    collection: Collection,
+    epochs: int,
+    burn_in: int,
+    interval: int,
+    samples: int | None,
+    steps_per_epoch: int,
+) -> tuple[int, ...]:
+    """The numbers of the steps after which a sample is taken.
+
+    >>> points = collection_steps(collection="thinned", epochs=100, burn_in=10, interval=5,
+    ...                           samples=None, steps_per_epoch=600)
+    >>> len(points), points[0] // 600, points[-1] // 600
+    (18, 15, 100)
+    """
+    if collection == "backward":
+        if samples is None:
+            raise InputError("backward collection needs the number of samples")
+        first = epochs * steps_per_epoch - samples + 1
+        if first < 1 + burn_in * steps_per_epoch:
+            raise InputError(
+                f"samples = {samples}: a chain of {epochs} epochs with {steps_per_epoch} steps "
+                f"each has fewer iterates after its burn-in of {burn_in}"
+            )
+        return tuple(range(first, epochs * steps_per_epoch + 1))
+    points = tuple(e * steps_per_epoch for e in range(burn_in + interval, epochs + 1, interval))
+    if samples is not None:
+        if len(points) < samples:
+            raise InputError(
+                f"samples = {samples}: {epochs} epochs with burn-in {burn_in} and interval "
+                f"{interval} give only {len(points)}"
+            )
+        points = points[-samples:]
+    if not points:
+        raise InputError(
+            f"epochs = {epochs} with burn-in {burn_in} and interval {interval} give no sample"
+        )
+    return points

@@ -1,0 +1,94 @@
+"""Chain diagnostics in plain words: what a user can act on.
+
+Three questions. Does the injected noise dominate the gradient, or vanish beside it? Is the trace of
+the potential stationary after burn-in? Do the samples predict differently?
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from sparsemble.stages.observer import EpochRecord
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One answer: what was asked, the measured figure, and advice if something should change."""
+
+    question: str
+    figure: float
+    verdict: Literal["good", "attention"]
+    text: str
+
+
+def diagnose(
+    trace: Sequence[EpochRecord], *, burn_in: int, probabilities: Tensor | None = None
+) -> list[Finding]:
+    """Findings for the chains in `trace`.
+
+    `probabilities` are the samples' predictions on some data, `(samples, examples, classes)`.
+    """
+    settled = [record for record in trace if record.stage == "chain" and record.epoch > burn_in]
+    findings = []
+    if settled:
+        findings.append(_noise(settled))
+        findings.append(_stationarity(settled))
+    if probabilities is not None and len(probabilities) > 1:
+        findings.append(_diversity(probabilities))
+    return findings
+
+
+def _noise(settled: Sequence[EpochRecord]) -> Finding:
+    ratios = sorted(r.noise_to_drift for r in settled if math.isfinite(r.noise_to_drift))
+    ratio = ratios[len(ratios) // 2] if ratios else math.inf
+    text, verdict = f"injected noise is {ratio:.2g} times the gradient step", "good"
+    if ratio > 30:
+        text += ": it dominates; lower the temperature"
+        verdict = "attention"
+    elif 0 < ratio < 0.03:
+        text += ": it vanishes, the chain is nearly plain SGD; raise the temperature"
+        verdict = "attention"
+    return Finding("noise", ratio, verdict, text)  # type: ignore[arg-type]
+
+
+def _stationarity(settled: Sequence[EpochRecord]) -> Finding:
+    """Compare the first fifth with the last half of the potential, in standard errors (Geweke)."""
+    scores = []
+    for chain in {record.chain for record in settled}:
+        values = torch.tensor([r.potential for r in settled if r.chain == chain]).double()
+        if len(values) >= 10:
+            first, last = values[: len(values) // 5], values[len(values) // 2 :]
+            spread = first.var(correction=0) / len(first) + last.var(correction=0) / len(last)
+            difference = float(last.mean() - first.mean())
+            scores.append(difference / math.sqrt(float(spread) + 1e-24))
+    if not scores:
+        return Finding("stationarity", math.nan, "good", "trace too short to judge")
+    score = max(scores, key=abs)
+    if score < -4:
+        text = f"the potential still falls after burn-in (z = {score:.1f}); lengthen the burn-in"
+        return Finding("stationarity", score, "attention", text)
+    if score > 4:
+        text = f"the potential rises after burn-in (z = {score:.1f}); lower the learning rate"
+        return Finding("stationarity", score, "attention", text)
+    return Finding("stationarity", score, "good", f"the potential is stationary (z = {score:.1f})")
+
+
+def _diversity(probabilities: Tensor) -> Finding:
+    labels = probabilities.argmax(-1)
+    majority = labels.mode(0).values
+    error = float((labels != majority).float().mean())
+    text = f"a sample differs from the majority on {100 * error:.2f} % of the examples"
+    if error < 1e-3:
+        return Finding(
+            "diversity",
+            error,
+            "attention",
+            text + ": the samples are nearly alike; raise the interval, rate or temperature",
+        )
+    return Finding("diversity", error, "good", text)

@@ -1,0 +1,67 @@
+"""Divergence: a chain at a high constant rate can leave for good; this notices.
+
+A chain has diverged when its loss is not finite, or when the smoothed loss has risen above its
+best by more than `rise` times the loss it started from.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+
+from sparsemble.settings import Settings
+
+_SMOOTHING = 0.05
+
+
+class DivergenceSettings(Settings):
+    """When a chain counts as diverged, and what is done about it."""
+
+    rise: Annotated[float, Field(gt=0)] = 0.2
+    max_rollbacks: Annotated[int, Field(ge=0)] = 5
+    slow_down: Annotated[float, Field(ge=1)] = 1.25
+    """The learning rate is divided by this after every rollback."""
+
+
+@dataclass
+class DivergenceWatch:
+    """The loss, smoothed, and how far it stands above its best."""
+
+    settings: DivergenceSettings
+    smoothed: float | None = None
+    best: float = math.inf
+    scale: float = 1.0
+
+    def reason(self, loss: float) -> str | None:
+        """Take one step's loss; say why the chain has diverged, or `None`."""
+        if not math.isfinite(loss):
+            return f"the loss is {loss}"
+        if self.smoothed is None:
+            self.smoothed, self.scale = loss, max(loss, 1e-12)
+        self.smoothed += _SMOOTHING * (loss - self.smoothed)
+        self.best = min(self.best, self.smoothed)
+        if self.smoothed > self.best + self.settings.rise * self.scale:
+            return f"the smoothed loss rose from {self.best:.4g} to {self.smoothed:.4g}"
+        return None
+
+    @property
+    def calm(self) -> bool:
+        """Is this a state worth going back to?"""
+        if self.smoothed is None:
+            return True
+        return self.smoothed <= self.best + self.settings.rise * self.scale / 4
+
+    def numbers(self) -> dict[str, float | None]:
+        """What a checkpoint keeps."""
+        best = self.best if math.isfinite(self.best) else None
+        return {"smoothed": self.smoothed, "best": best, "scale": self.scale}
+
+    def restore(self, numbers: dict[str, float | None]) -> None:
+        """Go on from `numbers()`."""
+        self.smoothed = numbers["smoothed"]
+        best, scale = numbers["best"], numbers["scale"]
+        self.best = math.inf if best is None else best
+        self.scale = 1.0 if scale is None else scale

@@ -1,0 +1,61 @@
+"""Who watches a stage: progress, traces and checkpoints hook in here; the default does nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sparsemble.stages.chain import ChainState
+    from sparsemble.stages.sampling import Sample
+
+
+@dataclass(frozen=True)
+class EpochRecord:
+    """What one epoch of a chain looked like; one line of a run's trace.
+
+    `loss` is the mean over the epoch's batches, `potential` adds the prior: U/N at the epoch's end.
+    `noise_to_drift` compares the size of the injected noise with that of the gradient step.
+    """
+
+    stage: str
+    chain: int
+    epoch: int
+    loss: float
+    potential: float
+    rate: float
+    noise_to_drift: float
+    near_zero_groups: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Rollback:
+    """A divergence that was detected and undone."""
+
+    stage: str
+    chain: int
+    step: int
+    reason: str
+    back_to: int
+    rate_factor: float
+
+
+class Observer:
+    """Receives what happens; subclasses override what they care about."""
+
+    def started(self, stage: str, chain: int, done: int, total: int) -> None:
+        """A chain of `total` steps begins (or goes on after `done`)."""
+
+    def stepped(self, chain: int, step: int, loss: float, save: Callable[[], ChainState]) -> None:
+        """One step was taken; `save()` gives the chain's state after it."""
+
+    def epoch_ended(self, record: EpochRecord) -> None:
+        """An epoch was completed."""
+
+    def sampled(self, sample: Sample, save: Callable[[], ChainState]) -> None:
+        """A sample was collected; `save()` gives the chain's state after it."""
+
+    def rolled_back(self, rollback: Rollback) -> None:
+        """A divergence was undone."""

@@ -1,0 +1,200 @@
+"""Stage 1: run chains over the posterior and collect samples of the network (Section 3.1)."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Self
+
+import torch
+import torch.nn.functional as F
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from sparsemble.data import Batches
+from sparsemble.errors import InputError
+from sparsemble.priors import BoundPrior, Prior
+from sparsemble.priors.group_sparse import BoundGroupSparse
+from sparsemble.samplers import AnySchedule, Sampler, SamplerSettings
+from sparsemble.seeds import derive
+from sparsemble.settings import Settings
+from sparsemble.stages.chain import Chain, ChainIdentity, ChainState
+from sparsemble.stages.collection import Collection, collection_steps
+from sparsemble.stages.divergence import DivergenceSettings
+from sparsemble.stages.observer import Observer
+from sparsemble.structure import Layout
+
+NetworkSource = nn.Module | Callable[[], nn.Module]
+"""A network, or a function that makes a freshly initialised one."""
+
+
+class ChainSettings(Settings):
+    """How the posterior is sampled; the defaults are the paper's for MNIST, but for T."""
+
+    sampler: SamplerSettings = SamplerSettings()
+    schedule: AnySchedule
+    batch_size: Annotated[int, Field(ge=1)] = 100
+    epochs: Annotated[int, Field(ge=1)] = 100
+    chains: Annotated[int, Field(ge=1)] = 1
+    collection: Collection = "thinned"
+    burn_in: Annotated[int, Field(ge=0)] = 10
+    interval: Annotated[int, Field(ge=1)] = 5
+    samples: Annotated[int, Field(ge=1)] | None = None
+    """Samples a chain; by default as many as fit (thinned), required for backward collection."""
+    clip: Annotated[float, Field(gt=0)] | None = None
+    divergence: DivergenceSettings = DivergenceSettings()
+
+    @model_validator(mode="after")
+    def _has_samples(self) -> Self:
+        self.steps_to_collect(steps_per_epoch=self.samples or 1)
+        return self
+
+    def steps_to_collect(self, steps_per_epoch: int) -> tuple[int, ...]:
+        """The steps after which each chain gives a sample."""
+        return collection_steps(
+            collection=self.collection,
+            epochs=self.epochs,
+            burn_in=self.burn_in,
+            interval=self.interval,
+            samples=self.samples,
+            steps_per_epoch=steps_per_epoch,
+        )
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One draw from the posterior: the network's parameters after a step of a chain."""
+
+    chain: int
+    step: int
+    parameters: Mapping[str, Tensor]
+
+
+def draw_samples(
+    network: NetworkSource,
+    layout: Layout,
+    batches: Batches,
+    prior: Prior,
+    settings: ChainSettings,
+    *,
+    seed: int = 0,
+    observer: Observer | None = None,
+    collected: Sequence[Sample] = (),
+    resume: ChainState | None = None,
+) -> list[Sample]:
+    """Run the chains one after the other and return their samples, in order.
+
+    `collected` and `resume` (the state of the chain that was under way) go on with a stopped run.
+    """
+    observer = observer or Observer()
+    samples = list(collected)
+    taken = {(sample.chain, sample.step) for sample in samples}
+    steps = settings.steps_to_collect(batches.steps)
+    for number in range(settings.chains):
+        if (number, steps[-1]) in taken:
+            continue
+        chain = start_chain(network, layout, batches, prior, settings, number, seed, observer)
+        if resume is not None and resume.numbers["chain"] == number:
+            chain.resume(resume)
+        observer.started("chain", number, chain.step, steps[-1])
+        for step in steps:
+            if (number, step) in taken:
+                continue
+            chain.run(step)
+            sample = Sample(number, step, _parameters_of(chain))
+            samples.append(sample)
+            observer.sampled(sample, chain.state)
+    return samples
+
+
+def start_chain(
+    source: NetworkSource,
+    layout: Layout,
+    batches: Batches,
+    prior: Prior,
+    settings: ChainSettings,
+    number: int,
+    seed: int,
+    observer: Observer,
+) -> Chain:
+    """Chain `number` before its first step."""
+    chain_seed = derive(seed, "chain", number)
+    network = initial_network(source, number, chain_seed)
+    network.train()
+    parameters = dict(network.named_parameters())
+    sampler = settings.sampler.build(
+        parameters.values(),
+        lr=settings.schedule(0),
+        num_data=batches.num_data,
+        seed=derive(chain_seed, "noise", 0),
+    )
+    bound = prior.bind(layout, parameters)
+    return Chain(
+        ChainIdentity("chain", number, chain_seed),
+        parameters=parameters,
+        loss=lambda inputs, targets: F.cross_entropy(network(inputs), targets),
+        batches=batches,
+        prior=bound,
+        sampler=sampler,
+        schedule=settings.schedule,
+        clip=settings.clip,
+        divergence=settings.divergence,
+        near_zero=lambda: near_zero_groups(bound, sampler),
+        observer=observer,
+    )
+
+
+def initial_network(source: NetworkSource, number: int, seed: int) -> nn.Module:
+    """A network for a chain: made by the caller's function, or a copy of the caller's network.
+
+    The first chain starts from the given weights, the others from freshly initialised ones.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(derive(seed, "weights"))
+        if not isinstance(source, nn.Module):
+            network = source()
+        else:
+            network = copy.deepcopy(source)
+            if number > 0:
+                _initialise(network)
+    if any(True for _ in network.buffers()):
+        names = ", ".join(name for name, _ in network.named_buffers())
+        raise InputError(
+            f"the network has buffers ({names}), which samples of its weights would not carry; "
+            "replace batch normalisation by a normalisation without running statistics"
+        )
+    return network
+
+
+def near_zero_groups(prior: BoundPrior, sampler: Sampler) -> float:
+    """Share of groups the prior holds near zero: norm below 3√d·max(T/(Nλ), ηλ)."""
+    if not isinstance(prior, BoundGroupSparse) or prior.penalty == 0:
+        return float("nan")
+    group = sampler.param_groups[0]
+    thermal = group["temperature"] / (sampler.num_data * prior.penalty)
+    width = 3 * max(thermal, group["lr"] * prior.penalty)
+    terms = prior.terms
+    small = [
+        norm < width * terms.sizes[family.name].to(norm).sqrt()
+        for family, norm in zip(terms.families, terms.norms(), strict=True)
+    ]
+    flat = torch.cat([part.flatten() for part in small])
+    return float(flat.float().mean())
+
+
+def _initialise(network: nn.Module) -> None:
+    for name, module in network.named_modules():
+        if any(True for _ in module.parameters(recurse=False)):
+            reset = getattr(module, "reset_parameters", None)
+            if reset is None:
+                raise InputError(
+                    f"module {name or type(module).__name__!r} has parameters but no "
+                    "reset_parameters(): give a function that makes a fresh network, so that every "
+                    "chain can start from its own weights"
+                )
+            reset()
+
+
+def _parameters_of(chain: Chain) -> dict[str, Tensor]:
+    return {name: p.detach().cpu().clone() for name, p in chain.parameters.items()}

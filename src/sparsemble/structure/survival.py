@@ -1,0 +1,179 @@
+"""Which units of a masked network must stay for its outputs to be equal.
+
+Two passes over the layout. *Forward*: a unit without incoming weights emits a constant, which is
+folded into the biases of its readers, exactly. *Backward*: live units are the least fixpoint from
+the outputs, a unit is live if a live unit reads it, so self-readers and dead cycles go.
+Outputs always stay; a space in which nothing is live keeps one unit, so that shapes stay valid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from sparsemble.structure.units import Layout, Role, Slot, Space, SpaceKind
+
+
+@dataclass(frozen=True)
+class Survivors:
+    """Units that stay, and what the biases gain from the constants that go.
+
+    `folded[space]` marks units whose constant went into `bias_gain`: the weights that read them
+    must be set to zero if the unit itself stays. `dead` names spaces that keep one unit only for
+    the shapes' sake: none of its weights matters.
+    """
+
+    kept: dict[str, Tensor]
+    bias_gain: dict[str, Tensor]
+    folded: dict[str, Tensor]
+    dead: frozenset[str]
+
+
+def survivors(layout: Layout, parameters: Mapping[str, Tensor]) -> Survivors:
+    """Find the units of a masked network (zeros in `parameters`) that must stay."""
+    folded, bias_gain = _fold_constants(layout, parameters)
+    live = _live_units(layout, parameters, folded)
+    dead = frozenset(name for name, alive in live.items() if not alive.any())
+    kept = {
+        name: torch.zeros(1, dtype=torch.long) if name in dead else alive.nonzero().squeeze(1)
+        for name, alive in live.items()
+    }
+    return Survivors(kept, bias_gain, folded, dead)
+
+
+def _fold_constants(
+    layout: Layout, parameters: Mapping[str, Tensor]
+) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    folded = {space.name: torch.zeros(space.size, dtype=torch.bool) for space in layout.spaces}
+    gain: dict[str, Tensor] = {}
+    for space in layout.spaces:
+        if space.kind is not SpaceKind.HIDDEN or space.constant is None:
+            continue
+        idle = ~_has_incoming(layout, parameters, space, folded)
+        if not idle.any():
+            continue
+        value = space.constant(_bias_of(layout, parameters, gain, space))
+        readers = layout.slots_of(space.name, Role.CONSUMER)
+        if not all(_bias_slot(layout, reader) for reader in readers):
+            idle &= value == 0
+        folded[space.name] = idle
+        constant = torch.where(idle, value, 0.0)
+        for reader in readers:
+            bias = _bias_slot(layout, reader)
+            if bias is not None:
+                weight = parameters[reader.parameter]
+                added = _spread_over(constant, reader, weight.shape[reader.dim])
+                shape = [1] * weight.ndim
+                shape[reader.dim] = -1
+                others = [d for d in range(weight.ndim) if d != _producer(layout, reader).dim]
+                contribution = (weight * added.view(shape)).sum(others)
+                gain[bias.parameter] = gain.get(bias.parameter, 0) + contribution
+    return folded, gain
+
+
+def _live_units(
+    layout: Layout, parameters: Mapping[str, Tensor], folded: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    live = {
+        space.name: torch.full((space.size,), space.kind is SpaceKind.OUTPUT)
+        for space in layout.spaces
+    }
+    links = [
+        (reader, _producer_or_none(layout, reader))
+        for space in layout.spaces
+        for reader in layout.slots_of(space.name, Role.CONSUMER)
+    ]
+    reads = {
+        reader: _unit_links(layout, parameters[reader.parameter] != 0, reader, producer)
+        for reader, producer in links
+    }
+    changed = True
+    while changed:
+        changed = False
+        for reader, producer in links:
+            used = reads[reader]
+            if producer is not None:
+                used = used[:, live[producer.space]]
+            found = used.any(1) & ~folded[reader.space] & ~live[reader.space]
+            if found.any():
+                live[reader.space] |= found
+                changed = True
+    return live
+
+
+def _has_incoming(
+    layout: Layout, parameters: Mapping[str, Tensor], space: Space, folded: Mapping[str, Tensor]
+) -> Tensor:
+    """Units of `space` with a non-zero weight from a unit that is not itself a constant."""
+    incoming = torch.zeros(space.size, dtype=torch.bool)
+    for producer in layout.slots_of(space.name, Role.PRODUCER):
+        present = parameters[producer.parameter] != 0
+        for reader in layout.slots_on(producer.parameter):
+            if reader.role is Role.CONSUMER:
+                present = present.clone()
+                owned = reader.indices(layout.space(reader.space).size)
+                gone = owned[folded[reader.space]].flatten()
+                present.index_fill_(reader.dim, gone, False)
+        others = [d for d in range(present.ndim) if d != producer.dim]
+        per_position = present.sum(others) > 0
+        incoming |= per_position[producer.indices(space.size)].any(1)
+    return incoming
+
+
+def _unit_links(layout: Layout, present: Tensor, reader: Slot, producer: Slot | None) -> Tensor:
+    """`(reader units, producer units)`: does any weight of one feed the other?"""
+    size = layout.space(reader.space).size
+    by_reader = present.movedim(reader.dim, 0)[reader.indices(size)].any(1)
+    if producer is None:
+        return by_reader.flatten(1)
+    dim = producer.dim + (1 if producer.dim < reader.dim else 0)
+    by_producer = by_reader.movedim(dim, 1)
+    owned = producer.indices(layout.space(producer.space).size)
+    return by_producer[:, owned].flatten(2).any(2)
+
+
+def _producer_or_none(layout: Layout, reader: Slot) -> Slot | None:
+    return next((s for s in layout.slots_on(reader.parameter) if s.role is Role.PRODUCER), None)
+
+
+def _producer(layout: Layout, reader: Slot) -> Slot:
+    producer = _producer_or_none(layout, reader)
+    assert producer is not None, "only readers with a producer have a bias to fold into"
+    return producer
+
+
+def _bias_slot(layout: Layout, reader: Slot) -> Slot | None:
+    """A bias of the units that `reader`'s parameter computes, with the same arrangement."""
+    producer = _producer_or_none(layout, reader)
+    if producer is None:
+        return None
+    return next(
+        (
+            bias
+            for bias in layout.slots_of(producer.space, Role.BIAS)
+            if (bias.tile, bias.block, bias.offset)
+            == (producer.tile, producer.block, producer.offset)
+        ),
+        None,
+    )
+
+
+def _bias_of(
+    layout: Layout, parameters: Mapping[str, Tensor], gain: Mapping[str, Tensor], space: Space
+) -> Tensor:
+    sample = next(iter(parameters.values()))
+    total = sample.new_zeros(space.size)
+    for slot in layout.slots_of(space.name, Role.BIAS):
+        bias = parameters[slot.parameter] + gain.get(slot.parameter, 0)
+        total = total + bias[slot.indices(space.size)].sum(1)
+    return total
+
+
+def _spread_over(per_unit: Tensor, slot: Slot, length: int) -> Tensor:
+    spread = per_unit.new_zeros(length)
+    owned = slot.indices(len(per_unit))
+    spread[owned] = per_unit[:, None].expand(owned.shape)
+    return spread
