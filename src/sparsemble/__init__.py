@@ -1,1 +1,81 @@
-"""Sparse structured ensembles: many small networks for the price of one."""
+"""Sparse structured ensembles: many small networks for the price of one.
+
+>>> import sparsemble
+>>> train, test = sparsemble.digits()
+>>> recipe = sparsemble.load_recipe("digits", {"chain.epochs": 40})
+>>> network = sparsemble.feedforward(64, [128, 64], 10)
+>>> learned = sparsemble.learn(network, train, recipe)
+>>> learned.ensemble.cost.parameters_ratio < 0.5
+True
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sparsemble.data import Dataset, as_dataset, digits, mnist
+    from sparsemble.ensemble import Ensemble
+    from sparsemble.errors import DivergedError, InputError, SparsembleError
+    from sparsemble.layouts import feedforward_layout
+    from sparsemble.members import Member, compact
+    from sparsemble.recipes import Recipe, load_recipe
+    from sparsemble.recipes.models import feedforward
+    from sparsemble.runs import Learned, learn
+    from sparsemble.stages import draw_samples, prune, retrain
+
+_HOME = {
+    "Dataset": "data",
+    "DivergedError": "errors",
+    "Ensemble": "ensemble",
+    "InputError": "errors",
+    "Learned": "runs",
+    "Member": "members",
+    "Recipe": "recipes",
+    "SparsembleError": "errors",
+    "as_dataset": "data",
+    "compact": "members",
+    "digits": "data",
+    "draw_samples": "stages",
+    "feedforward": "recipes.models",
+    "feedforward_layout": "layouts",
+    "learn": "runs",
+    "load_recipe": "recipes",
+    "mnist": "data",
+    "prune": "stages",
+    "retrain": "stages",
+}
+
+__all__ = [
+    "Dataset",
+    "DivergedError",
+    "Ensemble",
+    "InputError",
+    "Learned",
+    "Member",
+    "Recipe",
+    "SparsembleError",
+    "as_dataset",
+    "compact",
+    "digits",
+    "draw_samples",
+    "feedforward",
+    "feedforward_layout",
+    "learn",
+    "load_recipe",
+    "mnist",
+    "prune",
+    "retrain",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used: `sparsemble --help` must not load PyTorch."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'sparsemble' has no attribute {name!r}")
+    return getattr(import_module(f"sparsemble.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -64,7 +64,7 @@ def _field_names(model: type[BaseModel]) -> list[str]:
         seen.add(current)
         for name, field in current.model_fields.items():
             names.append(name)
-            pending += [part for part in _models_in(field.annotation)]
+            pending += _models_in(field.annotation)
     return names
 
 

@@ -1,4 +1,4 @@
-"""Input scaling: `(x − shift)·factor`, kept with the ensemble so that raw inputs can be predicted."""
+"""Input scaling: `(x − shift)·factor`, kept with the ensemble, so that it takes raw inputs."""
 
 from __future__ import annotations
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from sparsemble.ensemble.metrics import Metrics, score
 from sparsemble.ensemble.uncertainty import Uncertainty, uncertainty
 from sparsemble.errors import InputError
 from sparsemble.members import Member, Stack
+from sparsemble.structure import Layout
 
 
 @dataclass(frozen=True)
@@ -72,8 +74,8 @@ class Ensemble(nn.Module):
     def __len__(self) -> int:
         return len(self.members)
 
-    def __iter__(self) -> Any:
-        return iter(self.members)
+    def __iter__(self) -> Iterator[Member]:
+        return (self[index] for index in range(len(self)))
 
     def __getitem__(self, index: int) -> Member:
         member = self.members[index]
@@ -100,11 +102,14 @@ class Ensemble(nn.Module):
 
     def predict_proba(self, inputs: Any, feature_names: Sequence[str] | None = None) -> np.ndarray:
         """Mean probabilities of an array's rows; named columns are put into the order learned."""
-        return self(self._checked(inputs, feature_names)).numpy()
+        probabilities: Tensor = self(self._checked(inputs, feature_names))
+        array: np.ndarray = probabilities.numpy()
+        return array
 
     def predict(self, inputs: Any, feature_names: Sequence[str] | None = None) -> np.ndarray:
         """The most probable class index of each row."""
-        return self.predict_proba(inputs, feature_names).argmax(1)
+        labels: np.ndarray = self.predict_proba(inputs, feature_names).argmax(1)
+        return labels
 
     def uncertainty(self, inputs: Any, feature_names: Sequence[str] | None = None) -> Uncertainty:
         """Predictive entropy and mutual information of each row."""
@@ -133,6 +138,24 @@ class Ensemble(nn.Module):
             dense_parameters=self.dense_cost[0],
             dense_flops=self.dense_cost[1],
         )
+
+    def save(self, folder: str | Path) -> None:
+        """Write the ensemble into `folder`: non-zeros only, checksummed, no pickle."""
+        from sparsemble.ensemble.saving import save_ensemble
+
+        save_ensemble(self, Path(folder))
+
+    @staticmethod
+    def load(
+        folder: str | Path,
+        *,
+        factory: Callable[[], nn.Module] | None = None,
+        layout: Layout | None = None,
+    ) -> Ensemble:
+        """Read a saved ensemble; networks of your own need `factory` and `layout`."""
+        from sparsemble.ensemble.saving import load_ensemble
+
+        return load_ensemble(Path(folder), factory=factory, layout=layout)
 
     def _checked(self, inputs: Any, feature_names: Sequence[str] | None) -> Tensor:
         tensor = inputs if isinstance(inputs, Tensor) else torch.from_numpy(np.asarray(inputs))

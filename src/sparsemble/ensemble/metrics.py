@@ -21,6 +21,7 @@ class Metrics:
     disagreement: float
     member_error: float
     member_nll: float
+    member_ece: float
 
 
 def score(probabilities: Tensor, targets: Tensor) -> Metrics:
@@ -34,6 +35,7 @@ def score(probabilities: Tensor, targets: Tensor) -> Metrics:
         disagreement=disagreement(probabilities),
         member_error=_mean([error_rate(p, targets) for p in probabilities]),
         member_nll=_mean([negative_log_likelihood(p, targets) for p in probabilities]),
+        member_ece=_mean([calibration_error(p, targets) for p in probabilities]),
     )
 
 
@@ -49,7 +51,7 @@ def negative_log_likelihood(probabilities: Tensor, targets: Tensor) -> float:
 
 
 def brier_score(probabilities: Tensor, targets: Tensor) -> float:
-    """Mean squared distance between the probabilities and the one-hot target, summed over classes."""
+    """Mean squared distance between the probabilities and the one-hot target."""
     wanted = torch.nn.functional.one_hot(targets, probabilities.shape[-1])
     return float((probabilities.double() - wanted).square().sum(-1).mean())
 

@@ -28,4 +28,5 @@ def uncertainty(probabilities: Tensor) -> Uncertainty:
 
 
 def _entropy(probabilities: Tensor) -> Tensor:
-    return torch.special.entr(probabilities).sum(-1)
+    entropy: Tensor = torch.special.entr(probabilities)
+    return entropy.sum(-1)

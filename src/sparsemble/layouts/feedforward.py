@@ -54,6 +54,7 @@ def feedforward_layout(network: nn.Module, grouping: Grouping = "outgoing") -> L
         tuple(slots),
         _families(slots, names, grouping),
         tuple(Matrix(name or "linear", (_joined(name, "weight"),)) for name, _ in linears),
+        name=f"feedforward/{grouping}",
     )
     layout.check(dict(network.named_parameters()))
     return layout
@@ -98,9 +99,10 @@ def _unknown(name: str, layer: nn.Module) -> str:
             f"layer {name!r} is {layer}: networks return logits, the ensemble applies the softmax "
             "itself; remove this layer"
         )
+    known = ", ".join(cls.__name__ for cls, _ in ELEMENTWISE.values())
     return (
         f"layer {name!r} ({layer}) is not known to the feed-forward layout, which takes nn.Linear, "
-        f"nn.Dropout, a leading nn.Flatten and {', '.join(cls.__name__ for cls, _ in ELEMENTWISE.values())}; "
+        f"nn.Dropout, a leading nn.Flatten and {known}; "
         "write a Layout by hand for other networks"
     )
 

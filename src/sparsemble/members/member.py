@@ -1,4 +1,4 @@
-"""A member: one (usually compact) network of an ensemble, with what is known about its structure."""
+"""A member: one (usually compact) network of an ensemble, with what is known of its structure."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class Sampler(Optimizer, ABC):
                 if param.grad is not None:
                     by_source.setdefault((param.device, param.dtype), []).append(param)
             for key, params in by_source.items():
-                grads = [param.grad for param in params]
+                grads = [param.grad for param in params if param.grad is not None]
                 self._update(group, params, grads, self._sources[key])
         return loss
 

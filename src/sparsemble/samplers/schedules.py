@@ -47,7 +47,7 @@ class Polynomial(Schedule):
 
 
 class Cyclical(Schedule):
-    """Cosine from `rate` down to `rate·floor`, restarted every `period` epochs (Zhang et al. 2020)."""
+    """Cosine from `rate` down to `rate·floor`, anew every `period` epochs (Zhang et al. 2020)."""
 
     kind: Literal["cyclical"] = "cyclical"
     rate: Rate

@@ -30,17 +30,26 @@ class SamplerSettings(Settings):
 
     def build(self, params: Iterable[Tensor], *, lr: float, num_data: int, seed: int) -> Sampler:
         """The sampler on `params`."""
-        shared = {"num_data": num_data, "temperature": self.temperature}
+        temperature, noise = self.temperature, self.noise
         if self.kind == "sghmc":
-            return SGHMC(params, lr, friction=self.friction, noise=self.noise, seed=seed, **shared)
+            return SGHMC(
+                params,
+                lr,
+                num_data=num_data,
+                temperature=temperature,
+                friction=self.friction,
+                noise=noise,
+                seed=seed,
+            )
         if self.kind == "psgld":
             return PSGLD(
                 params,
                 lr,
+                num_data=num_data,
+                temperature=temperature,
                 smoothing=self.smoothing,
                 damping=self.damping,
-                noise=self.noise,
+                noise=noise,
                 seed=seed,
-                **shared,
             )
-        return SGLD(params, lr, noise=self.noise, seed=seed, **shared)
+        return SGLD(params, lr, num_data=num_data, temperature=temperature, noise=noise, seed=seed)

@@ -121,7 +121,7 @@ class Chain:
         for tensor in self._tensors:
             tensor.grad = None
         loss = self._loss(inputs, targets)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         gradients = {n: p.grad for n, p in self.parameters.items() if p.grad is not None}
         if self._clip is not None:
             torch.nn.utils.clip_grad_norm_(self._tensors, self._clip)

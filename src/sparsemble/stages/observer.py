@@ -57,5 +57,8 @@ class Observer:
     def sampled(self, sample: Sample, save: Callable[[], ChainState]) -> None:
         """A sample was collected; `save()` gives the chain's state after it."""
 
+    def finished(self, stage: str, save: Callable[[], ChainState]) -> None:
+        """A stage is complete; `save()` gives its last state."""
+
     def rolled_back(self, rollback: Rollback) -> None:
         """A divergence was undone."""

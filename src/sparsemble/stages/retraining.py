@@ -74,13 +74,14 @@ def retrain(
     total = settings.epochs * batches.steps
     observer.started("retrain", 0, chain.step, total)
     chain.run(total)
+    observer.finished("retrain", chain.state)
     stack.write_back()
     for member in members:
         member.eval()
 
 
 def summed_loss(logits: Tensor, targets: Tensor) -> Tensor:
-    """Sum over members of each one's mean cross-entropy; `logits` are `(members, batch, classes)`."""
+    """Sum over members of each one's mean cross-entropy, of logits `(members, batch, classes)`."""
     members, batch, _ = logits.shape
     total = F.cross_entropy(logits.transpose(1, 2), targets.expand(members, batch), reduction="sum")
     return total / batch

@@ -131,14 +131,15 @@ class _Reduced:
         key = (slot.parameter, slot.dim)
         if key not in self._sums:
             square = self.square(slot.parameter)
-            others = [d for d in range(self._batch_dims, square.ndim)]
+            others = list(range(self._batch_dims, square.ndim))
             others.remove(slot.dim + self._batch_dims)
             self._sums[key] = square.sum(others) if others else square
         sums = self._sums[key]
         if slot.extent(units) == sums.shape[-1] and slot.tile == slot.block == 1:
             return sums
         covered = sums.narrow(-1, slot.offset, slot.extent(units))
-        return covered.unflatten(-1, (slot.tile, units, slot.block)).sum((-3, -1))
+        by_unit: Tensor = covered.unflatten(-1, (slot.tile, units, slot.block))
+        return by_unit.sum((-3, -1))
 
 
 def _overlapping_pairs(family: Family) -> list[tuple[Slot, Slot]]:
@@ -175,7 +176,7 @@ def _shared_view(tensor: Tensor, first: Slot, second: Slot, units: int, batch_di
     """View of the weights that both slots give to the same unit, units last."""
     low, high = sorted((first, second), key=lambda slot: slot.dim)
     high_dim, low_dim = high.dim + batch_dims, low.dim + batch_dims
-    view = tensor.narrow(high_dim, high.offset, high.extent(units))
+    view: Tensor = tensor.narrow(high_dim, high.offset, high.extent(units))
     view = view.unflatten(high_dim, (high.tile, units, high.block))
     view = view.narrow(low_dim, low.offset, low.extent(units))
     view = view.unflatten(low_dim, (low.tile, units, low.block))

@@ -106,6 +106,8 @@ class Layout:
     slots: tuple[Slot, ...]
     families: tuple[Family, ...]
     matrices: tuple[Matrix, ...]
+    name: str = "custom"
+    """What made it, so that a saved ensemble can be described again."""
 
     @property
     def weights(self) -> tuple[str, ...]:

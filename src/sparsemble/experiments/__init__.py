@@ -1,0 +1,1 @@
+"""Experiments: the paper's tables, the search for their settings, and the demonstration."""

@@ -1,0 +1,72 @@
+"""The demonstration: the method beside its baselines on scikit-learn's digits."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+from safetensors.torch import save as to_safetensors
+
+from sparsemble.data import digits
+from sparsemble.experiments.results import Result, run_recipe
+from sparsemble.experiments.tables import Sheet
+from sparsemble.recipes import Recipe, load_recipe
+from sparsemble.runs.progress import TerminalProgress
+
+
+def demonstrate(console: Console, folder: Path | None = None) -> Sheet:
+    """Train the baselines and the sparse ensemble; return one table."""
+    with tempfile.TemporaryDirectory() as temporary:
+        base = folder or Path(temporary)
+        dense = _run(load_recipe("digits-sgd-ensemble"), base / "sgd-ensemble", console)
+        ours = _run(load_recipe("digits"), base / "digits", console)
+    return comparison(dense, ours)
+
+
+def comparison(dense: Result, ours: Result) -> Sheet:
+    """One dense network (the mean over the SGD ensemble's), the SGD ensemble, and ours."""
+    count = len(dense.structures)
+    one_on_disk = _dense_bytes(dense.recipe)
+    single = (
+        f"SGD, 1 dense network (mean of {count})",
+        f"{100 * dense.metrics['member_error']:.2f}",
+        f"{dense.metrics['member_nll']:.4f}",
+        f"{dense.metrics['member_ece']:.4f}",
+        "1.00×",
+        "1.00×",
+        "1.00×",
+    )
+    rows = [single]
+    for label, result in (
+        (f"SGD ensemble of {count}", dense),
+        (f"Sparse structured ensemble of {len(ours.structures)}", ours),
+    ):
+        rows.append(
+            (
+                label,
+                f"{100 * result.metrics['error']:.2f}",
+                f"{result.metrics['nll']:.4f}",
+                f"{result.metrics['ece']:.4f}",
+                f"{result.parameters_ratio:.2f}×",
+                f"{result.flops_ratio:.2f}×",
+                f"{result.disk_bytes / one_on_disk:.2f}×",
+            )
+        )
+    header = ("", "Test error %", "NLL", "ECE", "Parameters", "FLOPs", "Disk")
+    return Sheet("Digits: 1,200 images to learn from, 597 to test on", header, tuple(rows))
+
+
+def _run(recipe: Recipe, folder: Path, console: Console) -> Result:
+    progress = TerminalProgress(console, recipe.name, recipe.chain.chains)
+    try:
+        return run_recipe(recipe, folder, observer=progress)[0]
+    finally:
+        progress.close()
+
+
+def _dense_bytes(recipe: Recipe) -> int:
+    """The size of one dense network's checkpoint."""
+    assert recipe.network is not None
+    network = recipe.network.build(digits()[0])
+    return len(to_safetensors({n: p.detach() for n, p in network.named_parameters()}))

@@ -1,0 +1,95 @@
+"""Running many recipes: those with the same chain one after the other, sharing its samples.
+
+Several processes may work at once, one thread each; every finished recipe is a result file, so
+whatever was interrupted goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from sparsemble.experiments.results import Result, read_result, run_recipe, write_result
+from sparsemble.recipes import Recipe
+from sparsemble.runs.progress import TerminalProgress
+
+
+@dataclass(frozen=True)
+class Job:
+    """One recipe and the file its result goes to."""
+
+    recipe: Recipe
+    result: Path
+
+
+def run_jobs(
+    jobs: Sequence[Job],
+    *,
+    work: Path,
+    processes: int = 1,
+    data_folder: Path | None = None,
+    console: Console | None = None,
+) -> Iterator[tuple[Job, Result]]:
+    """Run what has no result file yet, in order; yield each job with its result as it is ready."""
+    batches: dict[str, list[Job]] = {}
+    for job in jobs:
+        if job.result.exists():
+            yield job, read_result(job.result)
+        else:
+            batches.setdefault(chain_key(job.recipe), []).append(job)
+    if processes == 1:
+        for batch in batches.values():
+            for job in batch:
+                yield job, _run(job, work, data_folder, console)
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, context, initializer=_one_thread) as pool:
+        running = {
+            pool.submit(_run_batch, batch, work, data_folder): batch for batch in batches.values()
+        }
+        for future in as_completed(running):
+            yield from zip(running[future], future.result(), strict=True)
+
+
+def chain_key(recipe: Recipe) -> str:
+    """A name for everything a recipe's samples depend on, except how many chains there are."""
+    fields = recipe.model_dump(mode="json", include={"seed", "data", "network", "grouping"})
+    chain = recipe.chain.model_dump(mode="json", exclude={"chains"})
+    text = json.dumps([fields, recipe.prior.model_dump(mode="json"), chain], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _run_batch(batch: list[Job], work: Path, data_folder: Path | None) -> list[Result]:
+    return [_run(job, work, data_folder, None) for job in batch]
+
+
+def _run(job: Job, work: Path, data_folder: Path | None, console: Console | None) -> Result:
+    key = chain_key(job.recipe)
+    label = f"{job.recipe.name} seed {job.recipe.seed}"
+    progress = TerminalProgress(console, label, job.recipe.chain.chains) if console else None
+    try:
+        result, _ = run_recipe(
+            job.recipe,
+            work / f"{job.result.stem}-{key}",
+            samples_folder=work / f"chain-{key}",
+            data_folder=data_folder,
+            observer=progress,
+        )
+    finally:
+        if progress is not None:
+            progress.close()
+    write_result(result, job.result)
+    return result
+
+
+def _one_thread() -> None:
+    import torch
+
+    torch.set_num_threads(1)

@@ -1,0 +1,82 @@
+"""The paper's MNIST experiment: the seven rows of Table 1 and the structures of Table 2."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from sparsemble.errors import InputError
+from sparsemble.experiments.jobs import Job, run_jobs
+from sparsemble.experiments.results import Result, read_result
+from sparsemble.recipes import load_recipe
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of Table 1: our recipe, and what the paper prints."""
+
+    recipe: str
+    method: str
+    models: str
+    paper_parameters: str
+    paper_flops: str
+    paper_error: float
+    paper_structure: str = ""
+
+
+ROWS = (
+    Row("mnist-sgd", "SGD (baseline)", "1 model", "1", "1", 1.66, "784-300-100-10"),
+    Row("mnist-sgd-ensemble", "SGD", "18 models", "18×", "18×", 1.49),
+    Row("mnist-sgld", "SGLD", "18 models", "18×", "18×", 1.53, "784-300-100-10"),
+    Row("mnist-sgld-l1-90", "SGLD+L1+PR", "18 models, 90 %", "1.8×", "3.4×", 1.26),
+    Row("mnist-sgld-l1-96", "SGLD+L1+PR", "18 models, 96 %", "0.7×", "3.0×", 1.39),
+    Row(
+        "mnist-sgld-gsp-90", "SGLD+GSP+PR", "18 models, 90 %", "1.8×", "2.5×", 1.26, "380-128-24-10"
+    ),
+    Row(
+        "mnist-sgld-gsp-96", "SGLD+GSP+PR", "18 models, 96 %", "0.7×", "2.2×", 1.29, "364-82-22-10"
+    ),
+)
+_ORDER = ("gsp", "l1", "sgld", "sgd")
+"""Our rows first: what the paper is about should be ready before the baselines."""
+
+
+def reproduce(
+    *,
+    seeds: int,
+    ensemble_seeds: int,
+    out: Path,
+    work: Path,
+    rows: Sequence[str] = (),
+    processes: int = 1,
+    data_folder: Path | None = None,
+    console: Console | None = None,
+) -> Iterator[tuple[Job, Result]]:
+    """Run the rows for seeds 0, 1, …; the 18 dense networks only for `ensemble_seeds` of them."""
+    known = [row.recipe for row in ROWS]
+    for name in rows:
+        if name not in known:
+            raise InputError(f"no row {name!r} in Table 1; there are {', '.join(known)}")
+    jobs = []
+    for name in sorted(rows or known, key=_rank):
+        count = min(seeds, ensemble_seeds) if name == "mnist-sgd-ensemble" else seeds
+        for seed in range(count):
+            recipe = load_recipe(name, {"seed": seed})
+            jobs.append(Job(recipe, out / f"{name}-seed{seed}.json"))
+    return run_jobs(jobs, work=work, processes=processes, data_folder=data_folder, console=console)
+
+
+def results_in(folder: Path) -> dict[str, list[Result]]:
+    """The result files in `folder`, by row, in the order of seeds."""
+    found = {}
+    for row in ROWS:
+        files = sorted(folder.glob(f"{row.recipe}-seed*.json"), key=lambda path: len(path.name))
+        found[row.recipe] = [read_result(path) for path in files]
+    return found
+
+
+def _rank(name: str) -> int:
+    return next(place for place, part in enumerate(_ORDER) if part in name)

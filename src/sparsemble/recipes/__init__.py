@@ -1,0 +1,13 @@
+"""Recipes: everything a run is made of, as one validated value; TOML files and built-in ones."""
+
+from sparsemble.recipes.files import builtin_names, load_recipe, recipe_toml
+from sparsemble.recipes.models import DataSettings, NetworkSettings, Recipe
+
+__all__ = [
+    "DataSettings",
+    "NetworkSettings",
+    "Recipe",
+    "builtin_names",
+    "load_recipe",
+    "recipe_toml",
+]

@@ -1,0 +1,168 @@
+"""The run folder: recipe, trace, checkpoints, samples, ensemble.
+
+    run/
+      run.json             recipe, seed, versions, commit, threads
+      chain/               stage 1: samples, trace, the checkpoint of the chain under way
+      retrain/             stage 2: trace, the checkpoint of the retraining
+      ensemble/            the result
+      result.json          metrics and costs
+
+Every file is atomic and checksummed; a lock keeps a second process out. A stage that is resumed
+truncates its trace to what the checkpoint knew.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from sparsemble.errors import CorruptFileError, InputError
+from sparsemble.stages import ChainState, Sample
+from sparsemble.stages.observer import EpochRecord, Rollback
+from sparsemble.store import (
+    read_json,
+    read_tensors,
+    write_atomically,
+    write_json,
+    write_tensors,
+)
+
+
+class StageFolder:
+    """What one stage keeps while it runs and afterwards."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._checkpoint = path / "checkpoint.safetensors"
+        self._trace = path / "trace.jsonl"
+
+    def claim(self, identity: Mapping[str, Any]) -> None:
+        """Make the folder this stage's own, or check that it already is."""
+        file = self.path / "stage.json"
+        if file.exists():
+            known = read_json(file)
+            changed = [key for key in identity if known.get(key) != identity[key]]
+            if changed:
+                raise InputError(
+                    f"{self.path} belongs to another run: its {', '.join(changed)} differ; "
+                    "use another folder"
+                )
+        else:
+            write_json(file, identity)
+
+    def checkpoint(self) -> ChainState | None:
+        """The state of the chain that was under way."""
+        if not self._checkpoint.exists():
+            return None
+        tensors, numbers = read_tensors(self._checkpoint)
+        return ChainState(tensors, numbers)
+
+    def save_checkpoint(self, state: ChainState) -> None:
+        """Replace the checkpoint."""
+        numbers = {**state.numbers, "trace_lines": len(self._lines())}
+        write_tensors(self._checkpoint, state.tensors, numbers)
+
+    def drop_checkpoint(self) -> None:
+        """Forget the checkpoint of a finished stage."""
+        self._checkpoint.unlink(missing_ok=True)
+
+    def samples(self) -> list[Sample]:
+        """The samples collected so far, in order."""
+        return [
+            Sample(note["chain"], note["step"], tensors)
+            for tensors, note in map(read_tensors, sorted(self.path.glob("sample-*.safetensors")))
+        ]
+
+    def save_sample(self, sample: Sample) -> None:
+        """Keep a sample."""
+        name = f"sample-{sample.chain:04d}-{sample.step:09d}.safetensors"
+        note = {"chain": sample.chain, "step": sample.step}
+        write_tensors(self.path / name, sample.parameters, note)
+
+    def record(self, entry: EpochRecord | Rollback) -> None:
+        """Append a line to the trace."""
+        kind = "rollback" if isinstance(entry, Rollback) else "epoch"
+        self.path.mkdir(parents=True, exist_ok=True)
+        with self._trace.open("a") as file:
+            file.write(json.dumps({"kind": kind, **asdict(entry)}) + "\n")
+
+    def rewind_trace(self, state: ChainState | None) -> None:
+        """Drop lines written after the checkpoint: they will be written again."""
+        if self._trace.exists() and state is not None:
+            lines = self._lines()[: state.numbers["trace_lines"]]
+            write_atomically(self._trace, "".join(f"{line}\n" for line in lines).encode())
+
+    def trace(self) -> tuple[list[EpochRecord], list[Rollback]]:
+        """The stage's history."""
+        epochs, rollbacks = [], []
+        for line in self._lines():
+            try:
+                fields = json.loads(line)
+                kind = fields.pop("kind")
+                if kind == "epoch":
+                    epochs.append(EpochRecord(**fields))
+                else:
+                    rollbacks.append(Rollback(**fields))
+            except (ValueError, TypeError, KeyError, AttributeError):
+                raise CorruptFileError(f"{self._trace} has a damaged line: {line[:80]!r}") from None
+        return epochs, rollbacks
+
+    def _lines(self) -> list[str]:
+        if not self._trace.exists():
+            return []
+        text = self._trace.read_text(errors="replace")
+        # A kill can leave half a line at the end; it belongs to no checkpoint.
+        return text[: text.rfind("\n") + 1].splitlines()
+
+
+class RunFolder:
+    """A run on disk; `samples` may lie elsewhere, to be shared by runs with the same chain."""
+
+    def __init__(self, path: Path, samples: Path | None = None) -> None:
+        self.path = path
+        self.chain = StageFolder(samples or path / "chain")
+        self.retrain = StageFolder(path / "retrain")
+        self.ensemble = path / "ensemble"
+        self.result = path / "result.json"
+
+    def claim(self, description: Mapping[str, Any]) -> dict[str, Any]:
+        """Write `run.json`, or check that the folder holds the same run; return what it says."""
+        file = self.path / "run.json"
+        if not file.exists():
+            write_json(file, description)
+            return dict(description)
+        known = read_json(file)
+        if known.get("recipe") != description["recipe"]:
+            raise InputError(
+                f"{self.path} holds a run with another recipe or seed; use another folder, or "
+                "delete this one"
+            )
+        return known
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes out of the run while it is worked on."""
+        import fcntl
+
+        folders = {self.path, self.chain.path}
+        handles = []
+        try:
+            for folder in sorted(folders):
+                folder.mkdir(parents=True, exist_ok=True)
+                handle = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+                handles.append(handle)
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except OSError:
+                    raise InputError(
+                        f"{folder} is in use by another process; wait for it or use another folder"
+                    ) from None
+            yield
+        finally:
+            for handle in handles:
+                os.close(handle)

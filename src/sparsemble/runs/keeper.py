@@ -1,0 +1,67 @@
+"""The keeper: an observer that keeps a stage resumable and hands everything on.
+
+A checkpoint is written with every sample and whenever the last one is older than `every` seconds,
+so that a kill loses at most that.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from sparsemble.runs.folder import StageFolder
+from sparsemble.stages import ChainState, Observer, Sample
+from sparsemble.stages.observer import EpochRecord, Rollback
+
+
+class Keeper(Observer):
+    """Keeps a history in memory and, if there is a folder, on disk."""
+
+    def __init__(
+        self, folder: StageFolder | None, forward: Observer | None = None, every: float = 45.0
+    ) -> None:
+        self.epochs: list[EpochRecord] = []
+        self.rollbacks: list[Rollback] = []
+        self._folder = folder
+        self._forward = forward or Observer()
+        self._every = every
+        self._saved = time.monotonic()
+
+    def started(self, stage: str, chain: int, done: int, total: int) -> None:
+        """Pass on."""
+        self._forward.started(stage, chain, done, total)
+
+    def stepped(self, chain: int, step: int, loss: float, save: Callable[[], ChainState]) -> None:
+        """Write a checkpoint if the last one is old."""
+        if self._folder is not None and time.monotonic() - self._saved >= self._every:
+            self._folder.save_checkpoint(save())
+            self._saved = time.monotonic()
+        self._forward.stepped(chain, step, loss, save)
+
+    def epoch_ended(self, record: EpochRecord) -> None:
+        """Record."""
+        self.epochs.append(record)
+        if self._folder is not None:
+            self._folder.record(record)
+        self._forward.epoch_ended(record)
+
+    def sampled(self, sample: Sample, save: Callable[[], ChainState]) -> None:
+        """Keep the sample, then the state after it."""
+        if self._folder is not None:
+            self._folder.save_sample(sample)
+            self._folder.save_checkpoint(save())
+            self._saved = time.monotonic()
+        self._forward.sampled(sample, save)
+
+    def finished(self, stage: str, save: Callable[[], ChainState]) -> None:
+        """Keep the last state, so that resuming a finished stage does nothing."""
+        if self._folder is not None:
+            self._folder.save_checkpoint(save())
+        self._forward.finished(stage, save)
+
+    def rolled_back(self, rollback: Rollback) -> None:
+        """Record."""
+        self.rollbacks.append(rollback)
+        if self._folder is not None:
+            self._folder.record(rollback)
+        self._forward.rolled_back(rollback)

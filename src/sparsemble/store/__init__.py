@@ -1,0 +1,20 @@
+"""Files: written atomically, read with suspicion; never a pickle."""
+
+from sparsemble.store.files import (
+    read_json,
+    read_tensors,
+    write_atomically,
+    write_json,
+    write_tensors,
+)
+from sparsemble.store.packing import pack, unpack
+
+__all__ = [
+    "pack",
+    "read_json",
+    "read_tensors",
+    "unpack",
+    "write_atomically",
+    "write_json",
+    "write_tensors",
+]

@@ -1,0 +1,143 @@
+"""Atomic, checksummed files of two kinds: tensors with a JSON note, and JSON alone.
+
+Every file carries a SHA-256 of its own content. A reader sees the old file or the new one, never
+half of one; anything damaged, truncated or foreign is a `CorruptFileError`. Tensors are stored as
+safetensors, which cannot hold code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as parse_safetensors
+from safetensors.torch import save as to_safetensors
+from torch import Tensor
+
+from sparsemble.errors import CorruptFileError, InputError
+
+_CHECKSUM = "sha256"
+_JSON_LIMIT = 64 << 20
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write `content` so that a crash leaves either the old file or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    partial = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.chmod(0o644)
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Write a JSON object with its own checksum."""
+    content = dict(value)
+    content[_CHECKSUM] = _json_digest(value)
+    write_atomically(path, json.dumps(content, indent=1, ensure_ascii=False).encode() + b"\n")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read what `write_json` wrote; the checksum is verified and removed."""
+    if _size(path) > _JSON_LIMIT:
+        raise CorruptFileError(f"{path} is too large to be what it should be")
+    try:
+        value = json.loads(_bytes(path))
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
+        raise CorruptFileError(f"{path} is not JSON: damaged or foreign") from None
+    if not isinstance(value, dict) or value.pop(_CHECKSUM, None) != _json_digest(value):
+        raise CorruptFileError(f"{path} does not match its checksum: damaged or edited")
+    return value
+
+
+def write_tensors(
+    path: Path, tensors: Mapping[str, Tensor], note: Mapping[str, Any] | None = None
+) -> str:
+    """Write tensors and a JSON-able note as one safetensors file; return the content's checksum."""
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    text = json.dumps(note or {}, sort_keys=True)
+    digest = _tensor_digest(plain, text)
+    write_atomically(path, to_safetensors(plain, metadata={"note": text, _CHECKSUM: digest}))
+    return digest
+
+
+def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read what `write_tensors` wrote: the tensors and the note."""
+    content = _bytes(path)
+    try:
+        tensors = parse_safetensors(content)
+        metadata = _metadata(content)
+        note = json.loads(metadata["note"])
+        expected = metadata[_CHECKSUM]
+    except (SafetensorError, KeyError, ValueError, RuntimeError, RecursionError) as error:
+        raise CorruptFileError(
+            f"{path} is not a tensor file of sparsemble ({type(error).__name__}): damaged, "
+            "truncated or foreign"
+        ) from None
+    if _tensor_digest(tensors, metadata["note"]) != expected or not isinstance(note, dict):
+        raise CorruptFileError(f"{path} does not match its checksum: damaged or edited")
+    return tensors, note
+
+
+def _metadata(content: bytes) -> dict[str, str]:
+    """The text entries of a safetensors header: a length of 8 bytes, then JSON."""
+    length = int.from_bytes(content[:8], "little")
+    header: dict[str, dict[str, str]] = json.loads(content[8 : 8 + length])
+    return header["__metadata__"]
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist") from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _json_digest(value: Mapping[str, Any]) -> str:
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _tensor_digest(tensors: Mapping[str, Tensor], note: str) -> str:
+    digest = hashlib.sha256(note.encode())
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        digest.update(f"\n{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        digest.update(tensor.contiguous().view(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename durable, where the system lets a folder be synced."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

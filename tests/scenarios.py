@@ -1,0 +1,160 @@
+"""Small networks, layouts and statistics that several test files share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from sparsemble.structure import Family, Layout, Matrix, Role, Slot, Space, SpaceKind
+
+STANDARD_ERRORS = 5
+"""How far an estimate may lie from the truth: a right one does so once in two million times."""
+
+
+def assert_close_in_law(
+    values: Tensor, *, mean: float, variance: float, excess_kurtosis: float = 0.0
+) -> None:
+    """Mean and variance of independent `values` are as stated, within five standard errors."""
+    values = values.detach().double().flatten()
+    count = len(values)
+    mean_error = math.sqrt(variance / count)
+    variance_error = variance * math.sqrt((2 + excess_kurtosis) / count)
+    assert abs(float(values.mean()) - mean) < STANDARD_ERRORS * mean_error
+    assert abs(float(values.var()) - variance) < STANDARD_ERRORS * variance_error
+
+
+def excess_kurtosis(values: Tensor) -> float:
+    """`E[(x−m)⁴]/σ⁴ − 3`."""
+    centred = values.detach().double().flatten()
+    centred = centred - centred.mean()
+    return float((centred**4).mean() / (centred**2).mean() ** 2 - 3)
+
+
+def correlation(first: Tensor, second: Tensor) -> float:
+    """Pearson's correlation of two equally long tensors."""
+    return float(torch.corrcoef(torch.stack([first.flatten(), second.flatten()]).double())[0, 1])
+
+
+def mlp(*widths: int, activation: type[nn.Module] = nn.ReLU, bias: bool = True) -> nn.Sequential:
+    """A feed-forward network with random weights and biases, in float64."""
+    layers: list[nn.Module] = []
+    for fan_in, fan_out in zip(widths[:-1], widths[1:], strict=True):
+        layers += [nn.Linear(fan_in, fan_out, bias=bias), activation()]
+    return nn.Sequential(*layers[:-1]).double()
+
+
+def full_masks(layout: Layout, network: nn.Module) -> dict[str, Tensor]:
+    """Masks that keep every weight."""
+    parameters = dict(network.named_parameters())
+    return {
+        name: torch.ones(parameters[name].shape, dtype=torch.bool) for name in layout.weights
+    }
+
+
+def random_masks(layout: Layout, network: nn.Module, density: float) -> dict[str, Tensor]:
+    """Masks that keep each weight with probability `density`."""
+    return {
+        name: torch.rand(mask.shape) < density
+        for name, mask in full_masks(layout, network).items()
+    }
+
+
+def set_parameters(network: nn.Module, values: Mapping[str, Sequence]) -> None:
+    """Write parameters out by hand."""
+    with torch.no_grad():
+        for name, parameter in network.named_parameters():
+            if name in values:
+                parameter.copy_(torch.tensor(values[name], dtype=parameter.dtype))
+
+
+class Recurrent(nn.Module):
+    """`h ← relu(Wx + Uh + b)` from `h = 0`, three times, then `y = Vh + c`."""
+
+    def __init__(self, inputs: int, hidden: int, outputs: int) -> None:
+        super().__init__()
+        self.reading = nn.Linear(inputs, hidden)
+        self.recurrent = nn.Linear(hidden, hidden, bias=False)
+        self.output = nn.Linear(hidden, outputs)
+        self.double()
+
+    def forward(self, x: Tensor) -> Tensor:
+        drive = self.reading(x)
+        hidden = torch.zeros_like(drive)
+        for _ in range(3):
+            hidden = torch.relu(drive + self.recurrent(hidden))
+        return self.output(hidden)
+
+
+def recurrent_layout(inputs: int, hidden: int, outputs: int) -> Layout:
+    """`Recurrent` by hand: one group a hidden unit, holding all weights it owns."""
+    weights = (
+        Slot("reading.weight", 0, "hidden", Role.PRODUCER),
+        Slot("recurrent.weight", 0, "hidden", Role.PRODUCER),
+        Slot("recurrent.weight", 1, "hidden", Role.CONSUMER),
+        Slot("output.weight", 1, "hidden", Role.CONSUMER),
+    )
+    return Layout(
+        spaces=(
+            Space("inputs", inputs, SpaceKind.INPUT),
+            Space("hidden", hidden),
+            Space("outputs", outputs, SpaceKind.OUTPUT),
+        ),
+        slots=(
+            Slot("reading.weight", 1, "inputs", Role.CONSUMER),
+            *weights,
+            Slot("reading.bias", 0, "hidden", Role.BIAS),
+            Slot("output.weight", 0, "outputs", Role.PRODUCER),
+            Slot("output.bias", 0, "outputs", Role.BIAS),
+        ),
+        families=(Family("hidden", weights),),
+        matrices=(
+            Matrix("step", ("reading.weight", "recurrent.weight")),
+            Matrix("output", ("output.weight",)),
+        ),
+    )
+
+
+class Skip(nn.Module):
+    """`y = V·softplus(Wx + b) + Sx + c`: the inputs reach the outputs on two ways."""
+
+    def __init__(self, inputs: int, hidden: int, outputs: int) -> None:
+        super().__init__()
+        self.hidden = nn.Linear(inputs, hidden)
+        self.output = nn.Linear(hidden, outputs)
+        self.skip = nn.Linear(inputs, outputs, bias=False)
+        self.double()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.output(nn.functional.softplus(self.hidden(x))) + self.skip(x)
+
+
+def skip_layout(inputs: int, hidden: int, outputs: int) -> Layout:
+    """`Skip` by hand, with outgoing groups."""
+    reading = Slot("hidden.weight", 1, "inputs", Role.CONSUMER)
+    skipping = Slot("skip.weight", 1, "inputs", Role.CONSUMER)
+    deciding = Slot("output.weight", 1, "hidden", Role.CONSUMER)
+    return Layout(
+        spaces=(
+            Space("inputs", inputs, SpaceKind.INPUT),
+            Space("hidden", hidden, constant=nn.functional.softplus),
+            Space("outputs", outputs, SpaceKind.OUTPUT),
+        ),
+        slots=(
+            reading,
+            skipping,
+            deciding,
+            Slot("hidden.weight", 0, "hidden", Role.PRODUCER),
+            Slot("hidden.bias", 0, "hidden", Role.BIAS),
+            Slot("output.weight", 0, "outputs", Role.PRODUCER),
+            Slot("skip.weight", 0, "outputs", Role.PRODUCER),
+            Slot("output.bias", 0, "outputs", Role.BIAS),
+        ),
+        families=(Family("inputs", (reading, skipping)), Family("hidden", (deciding,))),
+        matrices=(
+            Matrix("hidden", ("hidden.weight",)),
+            Matrix("output", ("output.weight", "skip.weight")),
+        ),
+    )
