@@ -1,15 +1,16 @@
 """Saved ensembles: a folder with a manifest and one tensor file.
 
 Only non-zeros are stored: the kept values, one bit a position of the *compacted* matrices, and the
-lists of units that stayed. The manifest names the tensor file by its checksum and holds what
-predictions would be silently wrong without: scaling, feature order, class names. Loading builds
-layers from a fixed table, or from a function the caller passes; it never runs code from a file.
+lists of units that stayed, each as one stream through all members. The manifest names the tensor
+file by its checksum and holds what predictions would be silently wrong without: scaling, feature
+order, class names. Loading builds layers from a fixed table, or from a function the caller passes;
+it never runs code from a file.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,20 +26,31 @@ from sparsemble.layouts.layers import build_layer, describe_layer, flat_layers
 from sparsemble.members import Member, load_tensors
 from sparsemble.members.member import Origin
 from sparsemble.settings import Settings
-from sparsemble.store import pack, read_json, read_tensors, unpack, write_json, write_tensors
+from sparsemble.store import (
+    StreamReader,
+    StreamWriter,
+    pack,
+    read_json,
+    read_tensors,
+    unpack,
+    write_json,
+    write_tensors,
+)
 from sparsemble.structure import Layout
 
 MANIFEST = "manifest.json"
 _TENSOR_FILE = re.compile(r"members-[0-9a-f]{16}\.safetensors")
 
 LayerList = list[tuple[str, dict[str, Any]]]
+Factory = Callable[[], nn.Module]
 
 
 class MemberEntry(Settings):
-    """How one member is rebuilt: its layers (or `None` for the caller's own network)."""
+    """How one member is rebuilt: its layers (`None` for the caller's own network) and sizes."""
 
     layers: LayerList | None
     shapes: dict[str, list[int]]
+    units: dict[str, int]
 
 
 class Manifest(Settings):
@@ -50,6 +62,8 @@ class Manifest(Settings):
     tensors_sha256: str
     layout: str
     sizes: dict[str, int]
+    group_sizes: dict[str, int]
+    pruned: list[str]
     dense_parameters: int
     dense_flops: int
     class_names: list[str] | None
@@ -59,31 +73,35 @@ class Manifest(Settings):
 
 def save_ensemble(ensemble: Ensemble, folder: Path) -> None:
     """Write an ensemble into `folder`; one that is already there is replaced at one instant."""
-    tensors = {"scaling/shift": ensemble.scaling.shift, "scaling/factor": ensemble.scaling.factor}
-    entries = []
-    for number, member in enumerate(ensemble):
-        tensors |= {f"{number}/{key}": value for key, value in _member_tensors(member).items()}
-        entries.append(
-            MemberEntry(
-                layers=_layers_of(member.network),
-                shapes={n: list(p.shape) for n, p in member.network.named_parameters()},
-            )
-        )
+    streams = StreamWriter()
+    for member in ensemble:
+        _write_member(member, streams)
+    scaling = {"shift": ensemble.scaling.shift, "factor": ensemble.scaling.factor}
     folder.mkdir(parents=True, exist_ok=True)
     pending = folder / ".members.safetensors"
-    digest = write_tensors(pending, tensors)
+    digest = write_tensors(pending, streams.tensors() | scaling)
     name = f"members-{digest[:16]}.safetensors"
     pending.replace(folder / name)
+    first = ensemble[0]
     manifest = Manifest(
         tensors=name,
         tensors_sha256=digest,
-        layout=ensemble[0].layout.name,
-        sizes=dict(ensemble[0].origin.sizes),
+        layout=first.layout.name,
+        sizes=dict(first.origin.sizes),
+        group_sizes=dict(first.origin.group_sizes),
+        pruned=list(first.masks),
         dense_parameters=ensemble.dense_cost[0],
         dense_flops=ensemble.dense_cost[1],
-        class_names=_listed(ensemble.class_names),
-        feature_names=_listed(ensemble.feature_names),
-        members=entries,
+        class_names=None if ensemble.class_names is None else list(ensemble.class_names),
+        feature_names=None if ensemble.feature_names is None else list(ensemble.feature_names),
+        members=[
+            MemberEntry(
+                layers=_layers_of(member.network),
+                shapes={n: list(p.shape) for n, p in member.network.named_parameters()},
+                units={space: len(units) for space, units in member.origin.units.items()},
+            )
+            for member in ensemble
+        ],
     )
     write_json(folder / MANIFEST, manifest.model_dump())
     for old in folder.glob("members-*.safetensors"):
@@ -92,10 +110,7 @@ def save_ensemble(ensemble: Ensemble, folder: Path) -> None:
 
 
 def load_ensemble(
-    folder: Path,
-    *,
-    factory: Callable[[], nn.Module] | None = None,
-    layout: Layout | None = None,
+    folder: Path, *, factory: Factory | None = None, layout: Layout | None = None
 ) -> Ensemble:
     """Read an ensemble from `folder`.
 
@@ -105,16 +120,20 @@ def load_ensemble(
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder with a saved ensemble")
     path = folder / MANIFEST
-    fields = read_json(path)
     try:
-        manifest: Manifest = Manifest.read(fields, source=str(path))
+        manifest: Manifest = Manifest.read(read_json(path), source=str(path))
+    except CorruptFileError:
+        raise
     except InputError as error:
-        raise CorruptFileError(str(error)) from None
+        raise (CorruptFileError if path.exists() else InputError)(str(error)) from None
     if not _TENSOR_FILE.fullmatch(manifest.tensors):
         raise CorruptFileError(
             f"{path} names the tensor file {manifest.tensors!r}, which is not a file of its folder"
         )
-    tensors, _ = read_tensors(folder / manifest.tensors)
+    tensors, _ = read_tensors(folder / manifest.tensors, manifest.tensors_sha256)
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+            raise CorruptFileError(f"{folder / manifest.tensors}: {name!r} holds NaN or infinity")
     try:
         return _rebuilt(manifest, tensors, factory, layout)
     except (KeyError, TypeError, IndexError, RuntimeError) as error:
@@ -125,102 +144,90 @@ def load_ensemble(
 
 def _rebuilt(
     manifest: Manifest,
-    tensors: Mapping[str, Tensor],
-    factory: Callable[[], nn.Module] | None,
+    tensors: dict[str, Tensor],
+    factory: Factory | None,
     layout: Layout | None,
 ) -> Ensemble:
-    for name, tensor in tensors.items():
-        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
-            raise CorruptFileError(f"tensor {name!r} holds NaN or infinity")
-    members = []
-    for number, entry in enumerate(manifest.members):
-        prefix = f"{number}/"
-        own = {
-            name.removeprefix(prefix): tensor
-            for name, tensor in tensors.items()
-            if name.startswith(prefix)
-        }
-        members.append(_rebuilt_member(manifest, entry, own, factory, layout))
+    scaling = Scaling(tensors.pop("shift"), tensors.pop("factor"))
+    streams = StreamReader(tensors)
+    members = [
+        _read_member(manifest, entry, streams, factory, layout) for entry in manifest.members
+    ]
+    streams.finish()
     return Ensemble(
         members,
-        scaling=Scaling(tensors["scaling/shift"], tensors["scaling/factor"]),
+        scaling=scaling,
         class_names=manifest.class_names,
         feature_names=manifest.feature_names,
         dense_cost=(manifest.dense_parameters, manifest.dense_flops),
     )
 
 
-def _member_tensors(member: Member) -> dict[str, Tensor]:
-    tensors = {}
+def _write_member(member: Member, streams: StreamWriter) -> None:
     for name, parameter in member.network.named_parameters():
-        if name in member.masks and not bool(member.masks[name].all()):
+        values = parameter.detach().flatten()
+        if name in member.masks:
             values, bits = pack(parameter, member.masks[name])
-            tensors[f"values/{name}"], tensors[f"mask/{name}"] = values, bits
-        else:
-            tensors[f"dense/{name}"] = parameter.detach()
+            streams.add("bits", bits)
+        streams.add("values", values)
     for space, units in member.origin.units.items():
         if len(units) < member.origin.sizes[space]:
-            tensors[f"units/{space}"] = _narrow(units)
-    for family, sizes in member.origin.group_sizes.items():
-        same = bool((sizes == sizes[0]).all())
-        tensors[f"groups/{family}"] = _narrow(sizes[:1] if same else sizes)
-    return tensors
+            streams.add("units", units.to(torch.int32))
 
 
-def _rebuilt_member(
+def _read_member(
     manifest: Manifest,
     entry: MemberEntry,
-    tensors: Mapping[str, Tensor],
-    factory: Callable[[], nn.Module] | None,
+    streams: StreamReader,
+    factory: Factory | None,
     layout: Layout | None,
 ) -> Member:
     parameters, masks = {}, {}
     for name, shape in entry.shapes.items():
-        if f"values/{name}" in tensors:
-            parameters[name], masks[name] = unpack(
-                tensors[f"values/{name}"], tensors[f"mask/{name}"], tuple(shape)
-            )
+        count = torch.Size(shape).numel()
+        if name in manifest.pruned:
+            bits = streams.take("bits", -(-count // 8))
+            masks[name] = unpack(bits, tuple(shape))
+            parameters[name] = streams.values.new_zeros(shape)
+            kept = streams.take("values", int(masks[name].count_nonzero()))
+            parameters[name][masks[name]] = kept
         else:
-            parameters[name] = tensors[f"dense/{name}"]
-            if list(parameters[name].shape) != shape:
-                raise CorruptFileError(f"parameter {name!r} has not the shape {shape}")
-    units = {
-        space: tensors[f"units/{space}"].long() if f"units/{space}" in tensors else torch.arange(n)
-        for space, n in manifest.sizes.items()
-    }
-    for space, kept in units.items():
-        if len(kept) == 0 or kept.min() < 0 or kept.max() >= manifest.sizes[space]:
+            parameters[name] = streams.take("values", count).view(shape)
+    units = {}
+    for space, size in manifest.sizes.items():
+        count = entry.units[space]
+        units[space] = torch.arange(size) if count == size else streams.take("units", count).long()
+        if count < 1 or not _ascending_below(units[space], size):
             raise CorruptFileError(f"a list of kept units of {space!r} is outside the space")
+    network, described = _network(manifest, entry, factory, layout)
+    if set(dict(network.named_parameters())) != set(parameters):
+        raise CorruptFileError("the stored parameters are not those of the described network")
+    load_tensors(network, parameters)
+    described.check(dict(network.named_parameters()))
+    if set(described.weights) != set(masks):
+        raise CorruptFileError("the masks are not those of the network's weights")
+    if {space.name: space.size for space in described.spaces} != entry.units:
+        raise CorruptFileError("the lists of kept units do not fit the network")
+    origin = Origin(manifest.sizes, units, manifest.group_sizes)
+    return Member(network.eval(), described, masks, origin)
+
+
+def _network(
+    manifest: Manifest, entry: MemberEntry, factory: Factory | None, layout: Layout | None
+) -> tuple[nn.Module, Layout]:
+    """The member's network, its values still to be filled in, and its description."""
     if entry.layers is not None:
-        network: nn.Module = _sequential(entry.layers)
-        described = feedforward_layout(network, _grouping(manifest.layout))
-    elif factory is None or layout is None:
+        grouping = manifest.layout.removeprefix("feedforward/")
+        if grouping not in ("outgoing", "incoming"):
+            raise CorruptFileError(f"layout {manifest.layout!r} is not a known one")
+        network = _sequential(entry.layers)
+        return network, feedforward_layout(network, grouping)  # type: ignore[arg-type]
+    if factory is None or layout is None:
         raise InputError(
             "the ensemble holds networks of your own: give load() the function that makes one "
             "(factory) and its layout"
         )
-    else:
-        network = factory()
-        described = layout.with_sizes({space: len(kept) for space, kept in units.items()})
-    if set(dict(network.named_parameters())) != set(parameters):
-        raise CorruptFileError("the stored parameters are not those of the described network")
-    load_tensors(
-        network.to_empty(device="cpu") if entry.layers is not None else network, parameters
-    )
-    described.check(dict(network.named_parameters()))
-    if any(space.size != len(units[space.name]) for space in described.spaces):
-        raise CorruptFileError("the lists of kept units do not fit the network")
-    for name in described.weights:
-        if name not in masks:
-            masks[name] = torch.ones(parameters[name].shape, dtype=torch.bool)
-    groups = {
-        family.name: tensors[f"groups/{family.name}"]
-        .long()
-        .expand(described.space(family.space).size)
-        for family in described.families
-    }
-    network.eval()
-    return Member(network, described, masks, Origin(manifest.sizes, units, groups))
+    return factory(), layout.with_sizes(entry.units)
 
 
 def _layers_of(network: nn.Module) -> LayerList | None:
@@ -231,7 +238,7 @@ def _layers_of(network: nn.Module) -> LayerList | None:
 
 
 def _sequential(layers: LayerList) -> nn.Sequential:
-    """An `nn.Sequential` with the dotted names of the original, not yet filled."""
+    """An `nn.Sequential` with the dotted names of the original; sizes cost no memory yet."""
     root = nn.Sequential()
     with torch.device("meta"):
         for name, description in layers:
@@ -245,21 +252,5 @@ def _sequential(layers: LayerList) -> nn.Sequential:
     return root
 
 
-def _grouping(name: str) -> Literal["outgoing", "incoming"]:
-    if name == "feedforward/incoming":
-        return "incoming"
-    if name == "feedforward/outgoing":
-        return "outgoing"
-    raise CorruptFileError(f"layout {name!r} is not a known one")
-
-
-def _narrow(numbers: Tensor) -> Tensor:
-    """Integers in as few bytes as they need."""
-    for dtype in (torch.uint8, torch.int16, torch.int32):
-        if int(numbers.max()) <= torch.iinfo(dtype).max:
-            return numbers.to(dtype)
-    return numbers
-
-
-def _listed(names: tuple[str, ...] | None) -> list[str] | None:
-    return list(names) if names is not None else None
+def _ascending_below(units: Tensor, size: int) -> bool:
+    return bool((units.diff() > 0).all()) and int(units[0]) >= 0 and int(units[-1]) < size

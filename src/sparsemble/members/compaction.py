@@ -56,11 +56,8 @@ def compact(network: nn.Module, layout: Layout, masks: Mapping[str, Tensor]) -> 
         if mask is not None:
             kept_masks[name] = _cut(mask, name, layout, kept)
             parameters[name] = parameters[name] * kept_masks[name]
-    sizes = group_sizes(layout, full)
     origin = Origin(
-        {space.name: space.size for space in layout.spaces},
-        kept,
-        {family.name: sizes[family.name][kept[family.space]] for family in layout.families},
+        {space.name: space.size for space in layout.spaces}, kept, group_sizes(layout, full)
     )
     smaller = copy.deepcopy(network)
     load_tensors(smaller, parameters)
@@ -74,7 +71,8 @@ def load_tensors(network: nn.Module, tensors: Mapping[str, Tensor]) -> None:
         path, _, leaf = name.rpartition(".")
         layer = network.get_submodule(path)
         old = layer.get_parameter(leaf)
-        values = tensor.to(old.device, old.dtype, copy=True)
+        device = tensor.device if old.is_meta else old.device
+        values = tensor.to(device, copy=True)
         setattr(layer, leaf, nn.Parameter(values, requires_grad=old.requires_grad))
         if isinstance(layer, nn.Linear) and leaf == "weight":
             layer.out_features, layer.in_features = tensor.shape

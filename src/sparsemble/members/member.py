@@ -17,12 +17,12 @@ class Origin:
     """What a compact network was before.
 
     `sizes[space]` is the number of units it had, `units[space]` lists those it kept by their
-    original numbers, `group_sizes[family]` the original dimensions of their groups.
+    original numbers, `group_sizes[family]` the dimension its groups had.
     """
 
     sizes: Mapping[str, int]
     units: Mapping[str, Tensor]
-    group_sizes: Mapping[str, Tensor]
+    group_sizes: Mapping[str, int]
 
 
 class Member(nn.Module):

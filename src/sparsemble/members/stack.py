@@ -49,14 +49,6 @@ class Stack:
         self._inputs = self._input_rows()
         self._forward = self._feedforward() or self._any_network
 
-    @property
-    def group_sizes(self) -> dict[str, Tensor]:
-        """Original group dimensions, `(members, units)` a family; 1 where there is only padding."""
-        return {
-            name: pad_sequence([m.origin.group_sizes[name] for m in self.members], True, 1)
-            for name in self.members[0].origin.group_sizes
-        }
-
     def train(self, mode: bool = True) -> None:
         """Switch dropout on or off."""
         self.network.train(mode)

@@ -21,7 +21,7 @@ class GroupSparse(StrengthPrior):
         layout: Layout,
         parameters: Mapping[str, Tensor],
         *,
-        sizes: Mapping[str, Tensor] | None = None,
+        sizes: Mapping[str, int] | None = None,
         batch_dims: int = 0,
     ) -> BoundPrior:
         """Attach to the layout's families."""

@@ -40,7 +40,7 @@ class Prior(Settings, ABC):
         layout: Layout,
         parameters: Mapping[str, Tensor],
         *,
-        sizes: Mapping[str, Tensor] | None = None,
+        sizes: Mapping[str, int] | None = None,
         batch_dims: int = 0,
     ) -> BoundPrior:
         """Attach to `parameters`; `sizes` keeps the groups' original dimensions after compaction,

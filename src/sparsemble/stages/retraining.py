@@ -56,7 +56,9 @@ def retrain(
         parameters=stack.parameters,
         loss=lambda inputs, targets: summed_loss(stack(inputs), targets),
         batches=batches,
-        prior=prior.bind(stack.layout, stack.parameters, sizes=stack.group_sizes, batch_dims=1),
+        prior=prior.bind(
+            stack.layout, stack.parameters, sizes=members[0].origin.group_sizes, batch_dims=1
+        ),
         sampler=SGLD(
             stack.parameters.values(),
             settings.schedule(0),

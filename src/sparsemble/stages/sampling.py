@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Self
@@ -176,7 +177,7 @@ def near_zero_groups(prior: BoundPrior, sampler: Sampler) -> float:
     width = 3 * max(thermal, group["lr"] * prior.penalty)
     terms = prior.terms
     small = [
-        norm < width * terms.sizes[family.name].to(norm).sqrt()
+        norm < width * math.sqrt(terms.sizes[family.name])
         for family, norm in zip(terms.families, terms.norms(), strict=True)
     ]
     flat = torch.cat([part.flatten() for part in small])

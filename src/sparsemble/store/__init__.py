@@ -7,9 +7,11 @@ from sparsemble.store.files import (
     write_json,
     write_tensors,
 )
-from sparsemble.store.packing import pack, unpack
+from sparsemble.store.packing import StreamReader, StreamWriter, pack, unpack
 
 __all__ = [
+    "StreamReader",
+    "StreamWriter",
     "pack",
     "read_json",
     "read_tensors",

@@ -49,7 +49,7 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Write a JSON object with its own checksum."""
     content = dict(value)
     content[_CHECKSUM] = _json_digest(value)
-    write_atomically(path, json.dumps(content, indent=1, ensure_ascii=False).encode() + b"\n")
+    write_atomically(path, json.dumps(content, ensure_ascii=False).encode() + b"\n")
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -76,20 +76,26 @@ def write_tensors(
     return digest
 
 
-def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read what `write_tensors` wrote: the tensors and the note."""
+def read_tensors(
+    path: Path, expected: str | None = None
+) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read what `write_tensors` wrote: the tensors and the note.
+
+    `expected` is the checksum that `write_tensors` returned, if it was kept elsewhere.
+    """
     content = _bytes(path)
     try:
         tensors = parse_safetensors(content)
         metadata = _metadata(content)
         note = json.loads(metadata["note"])
-        expected = metadata[_CHECKSUM]
+        stated = metadata[_CHECKSUM]
     except (SafetensorError, KeyError, ValueError, RuntimeError, RecursionError) as error:
         raise CorruptFileError(
             f"{path} is not a tensor file of sparsemble ({type(error).__name__}): damaged, "
             "truncated or foreign"
         ) from None
-    if _tensor_digest(tensors, metadata["note"]) != expected or not isinstance(note, dict):
+    digest = _tensor_digest(tensors, metadata["note"])
+    if digest != stated or digest != (expected or digest) or not isinstance(note, dict):
         raise CorruptFileError(f"{path} does not match its checksum: damaged or edited")
     return tensors, note
 

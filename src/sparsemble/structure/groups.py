@@ -10,6 +10,7 @@ Tensors may carry leading member dimensions (`batch_dims`), which are kept apart
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import combinations
@@ -31,7 +32,7 @@ class GroupTerms:
         layout: Layout,
         tensors: Mapping[str, Tensor],
         *,
-        sizes: Mapping[str, Tensor] | None = None,
+        sizes: Mapping[str, int] | None = None,
         batch_dims: int = 0,
     ) -> None:
         self.families = layout.families
@@ -43,11 +44,7 @@ class GroupTerms:
         self._units = {space.name: space.size for space in layout.spaces}
         self._overlaps = {family.name: _overlapping_pairs(family) for family in self.families}
         self.sizes = dict(sizes) if sizes is not None else group_sizes(layout, tensors, batch_dims)
-        sample = next(iter(self.tensors.values()), torch.empty(0))
-        self._root_sizes = [
-            self.sizes[family.name].to(sample.device, sample.dtype).sqrt()
-            for family in self.families
-        ]
+        self._roots = [math.sqrt(self.sizes[family.name]) for family in self.families]
 
     def norms(self) -> list[Tensor]:
         """`‖θ_g‖₂` of every group, one tensor of shape `(*batch, units)` a family."""
@@ -67,14 +64,14 @@ class GroupTerms:
 
     def penalty(self) -> Tensor:
         """`Σ_g √d_g·‖θ_g‖₂` over all families."""
-        terms = [(n * r).sum() for n, r in zip(self.norms(), self._root_sizes, strict=True)]
+        terms = [(n * r).sum() for n, r in zip(self.norms(), self._roots, strict=True)]
         return torch.stack(terms).sum() if terms else torch.zeros(())
 
     def add_gradient(self, gradients: Mapping[str, Tensor], scale: float) -> None:
         """Add `scale·∇penalty` to `gradients`, in place."""
         factors: dict[str, dict[int, Tensor]] = defaultdict(dict)
         corrections = []
-        for family, norm, root in zip(self.families, self.norms(), self._root_sizes, strict=True):
+        for family, norm, root in zip(self.families, self.norms(), self._roots, strict=True):
             ratio = torch.where(norm > 0, scale * root / norm, 0.0)
             units = self._units[family.space]
             for slot in family.slots:
@@ -99,17 +96,16 @@ class GroupTerms:
 
 def group_sizes(
     layout: Layout, tensors: Mapping[str, Tensor], batch_dims: int = 0
-) -> dict[str, Tensor]:
-    """Number of weights in each group, a tensor of one entry a unit for every family."""
+) -> dict[str, int]:
+    """Number of weights in a group, the same for all groups of a family."""
     sizes = {}
     for family in layout.families:
-        units = layout.space(family.space).size
         count = sum(_slice_size(tensors[s.parameter], s, batch_dims) for s in family.slots)
         for first, second in _overlapping_pairs(family):
             per_unit = _slice_size(tensors[first.parameter], first, batch_dims)
             length = tensors[first.parameter].shape[second.dim + batch_dims]
             count -= per_unit // length * second.tile * second.block
-        sizes[family.name] = torch.full((units,), count)
+        sizes[family.name] = count
     return sizes
 
 
