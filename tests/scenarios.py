@@ -49,16 +49,13 @@ def mlp(*widths: int, activation: type[nn.Module] = nn.ReLU, bias: bool = True) 
 def full_masks(layout: Layout, network: nn.Module) -> dict[str, Tensor]:
     """Masks that keep every weight."""
     parameters = dict(network.named_parameters())
-    return {
-        name: torch.ones(parameters[name].shape, dtype=torch.bool) for name in layout.weights
-    }
+    return {name: torch.ones(parameters[name].shape, dtype=torch.bool) for name in layout.weights}
 
 
 def random_masks(layout: Layout, network: nn.Module, density: float) -> dict[str, Tensor]:
     """Masks that keep each weight with probability `density`."""
     return {
-        name: torch.rand(mask.shape) < density
-        for name, mask in full_masks(layout, network).items()
+        name: torch.rand(mask.shape) < density for name, mask in full_masks(layout, network).items()
     }
 
 

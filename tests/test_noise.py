@@ -100,20 +100,17 @@ class TestRademacher:
         assert float(found.abs().max()) < STANDARD_ERRORS / math.sqrt(len(bytes_))
 
 
-@BOTH_KINDS
-@pytest.mark.parametrize("power", [1, 2, 3], ids=["values", "squares", "cubes"])
+@pytest.mark.parametrize(
+    ("kind", "power"), [("gaussian", 1), ("gaussian", 2), ("gaussian", 3), ("rademacher", 1)]
+)
 class TestIndependence:
     def test_neighbours_are_uncorrelated(self, kind, power):
-        if kind == "rademacher" and power == 2:
-            pytest.skip("squares of signs are all 1")
         values = drawn(kind) ** power
         for distance in (1, 2, 4, 8, 16, 32, 64):
             found = correlation(values[:-distance], values[distance:])
             assert abs(found) < UNCORRELATED, distance
 
     def test_successive_draws_are_uncorrelated(self, kind, power):
-        if kind == "rademacher" and power == 2:
-            pytest.skip("squares of signs are all 1")
         noise, like = source(kind), [torch.empty(COUNT)]
         first = noise.draw(like)[0].double() ** power
         second = noise.draw(like)[0].double() ** power
@@ -159,7 +156,7 @@ class TestDrawing:
         noise = source(kind)
         assert [noise.draw([torch.empty(n)])[0].shape[0] for n in (5, 200, 5)] == [5, 200, 5]
 
-    @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+    @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64], ids=str)
     def test_in_every_precision_mean_and_variance_are_right(self, kind, dtype):
         noise = source(kind, dtype=dtype).draw([torch.empty(COUNT, dtype=dtype)])[0]
         assert noise.dtype == dtype

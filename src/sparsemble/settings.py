@@ -25,6 +25,9 @@ class Settings(BaseModel):
         except ValidationError as error:
             raise InputError(explain(error, type(self))) from None
 
+    # Nested settings are validated as plain fields, so that an error names the whole path.
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
+
     @classmethod
     def read(cls, fields: Any, *, source: str) -> Any:
         """Validate `fields` that came from `source` (a file, a manifest), naming it in errors."""

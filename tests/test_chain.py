@@ -1,0 +1,291 @@
+"""The chain: the loop of both stages, its collection, its resumption and its recovery."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from sparsemble.data import ArrayBatches, as_dataset
+from sparsemble.errors import DivergedError, InputError
+from sparsemble.layouts import feedforward_layout
+from sparsemble.priors import GroupSparse, NoPrior
+from sparsemble.samplers import Constant, SamplerSettings, Step
+from sparsemble.stages import (
+    ChainSettings,
+    DivergenceSettings,
+    Observer,
+    collection_steps,
+    diagnose,
+    draw_samples,
+)
+from sparsemble.stages.observer import EpochRecord
+
+
+def make_network(dropout: float = 0.0) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(6, 12), nn.ReLU(), nn.Dropout(dropout), nn.Linear(12, 3))
+
+
+@pytest.fixture
+def data():
+    generator = torch.Generator().manual_seed(1)
+    inputs = torch.randn(130, 6, generator=generator)
+    targets = (inputs[:, 0] > 0).long() + (inputs[:, 1] > 0).long()
+    return as_dataset(inputs, targets, num_classes=3)
+
+
+def settings(**changes) -> ChainSettings:
+    fields = {
+        "sampler": SamplerSettings(temperature=0.1),
+        "schedule": Constant(rate=0.2),
+        "epochs": 6,
+        "burn_in": 2,
+        "interval": 2,
+    }
+    return ChainSettings(**(fields | changes))
+
+
+def run(data, chosen, *, prior=None, dropout=0.3, **how):
+    network = make_network(dropout)
+    return draw_samples(
+        lambda: make_network(dropout),
+        feedforward_layout(network),
+        ArrayBatches(data, 20, seed=5),
+        prior or GroupSparse(penalty=1e-3),
+        chosen,
+        **how,
+    )
+
+
+class Stop(Exception):
+    pass
+
+
+class StopAfter(Observer):
+    """Stops a chain in the middle of an epoch and keeps its state."""
+
+    def __init__(self, chain: int, step: int) -> None:
+        self.where = (chain, step)
+        self.state = None
+        self.collected = []
+
+    def stepped(self, chain, step, loss, save):
+        if (chain, step) == self.where:
+            self.state = save()
+            raise Stop
+
+    def sampled(self, sample, save):
+        self.collected.append(sample)
+
+
+@pytest.mark.parametrize("kind", ["sgld", "psgld", "sghmc"])
+@pytest.mark.parametrize("stop", [(0, 3), (0, 28), (1, 17), (1, 35)])
+def test_a_stopped_and_resumed_chain_equals_the_uninterrupted_one(data, kind, stop):
+    rate = 0.002 if kind == "psgld" else 0.1
+    chosen = settings(
+        sampler=SamplerSettings(kind=kind, temperature=0.1), schedule=Constant(rate=rate), chains=2
+    )
+    whole = run(data, chosen, seed=3)
+    stopped = StopAfter(*stop)
+    with pytest.raises(Stop):
+        run(data, chosen, seed=3, observer=stopped)
+    torch.manual_seed(99)  # the caller's own random state must not matter
+    resumed = run(data, chosen, seed=3, collected=stopped.collected, resume=stopped.state)
+    assert [(s.chain, s.step) for s in resumed] == [(s.chain, s.step) for s in whole]
+    for left, right in zip(resumed, whole, strict=True):
+        for name in left.parameters:
+            assert torch.equal(left.parameters[name], right.parameters[name])
+
+
+def test_the_callers_random_state_is_left_alone(data):
+    network = make_network(dropout=0.5)
+    layout = feedforward_layout(network)
+    before = torch.get_rng_state()
+    batches = ArrayBatches(data, 20, seed=0)
+    draw_samples(network, layout, batches, NoPrior(), settings(epochs=4, chains=2))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_at_temperature_zero_a_chain_is_the_plain_training_loop(data):
+    network = make_network()
+    batches = ArrayBatches(data, 20, seed=5)
+    sample = draw_samples(
+        network,
+        feedforward_layout(network),
+        batches,
+        NoPrior(),
+        settings(
+            sampler=SamplerSettings(temperature=0),
+            schedule=Step(rate=0.3, factor=2, every=2),
+            burn_in=0,
+            interval=6,
+        ),
+    )[0]
+    optimiser = torch.optim.SGD(network.parameters(), lr=0.3)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimiser, 2, 0.5)
+    for epoch in range(6):
+        for inputs, targets in batches.epoch(epoch):
+            optimiser.zero_grad()
+            F.cross_entropy(network(inputs), targets).backward()
+            optimiser.step()
+        scheduler.step()
+    for name, parameter in network.named_parameters():
+        assert torch.equal(sample.parameters[name], parameter)
+
+
+def test_chains_start_from_different_weights_and_the_first_from_the_given_ones(data):
+    network = make_network()
+    samples = draw_samples(
+        network,
+        feedforward_layout(network),
+        ArrayBatches(data, 130, seed=0),
+        NoPrior(),
+        settings(
+            sampler=SamplerSettings(temperature=0),
+            schedule=Constant(rate=1e-12),
+            epochs=1,
+            burn_in=0,
+            interval=1,
+            chains=3,
+        ),
+    )
+    first = [sample.parameters["0.weight"] for sample in samples]
+    assert torch.allclose(first[0], network[0].weight, atol=1e-9)
+    assert not torch.allclose(first[1], first[0], atol=1e-3)
+    assert not torch.allclose(first[1], first[2], atol=1e-3)
+
+
+def test_a_diverging_chain_goes_back_slows_down_and_says_so(data):
+    class Log(Observer):
+        def __init__(self):
+            self.rollbacks = []
+
+        def rolled_back(self, rollback):
+            self.rollbacks.append(rollback)
+
+    log = Log()
+    chosen = settings(
+        sampler=SamplerSettings(temperature=0),
+        schedule=Constant(rate=150.0),
+        divergence=DivergenceSettings(max_rollbacks=30, slow_down=2.0),
+    )
+    samples = run(data, chosen, dropout=0.0, prior=NoPrior(), observer=log)
+    assert log.rollbacks
+    factors = [rollback.rate_factor for rollback in log.rollbacks]
+    assert factors == [0.5 ** (k + 1) for k in range(len(factors))]
+    assert all(rollback.back_to < rollback.step for rollback in log.rollbacks)
+    assert all(bool(p.isfinite().all()) for s in samples for p in s.parameters.values())
+
+
+def test_a_chain_that_keeps_diverging_fails_with_advice(data):
+    chosen = settings(
+        schedule=Constant(rate=1e6), divergence=DivergenceSettings(max_rollbacks=2, slow_down=1.0)
+    )
+    with pytest.raises(DivergedError, match="after 2 rollbacks; lower the learning rate"):
+        run(data, chosen)
+
+
+def test_a_resumed_chain_remembers_its_rollbacks(data):
+    chosen = settings(
+        sampler=SamplerSettings(temperature=0),
+        schedule=Constant(rate=150.0),
+        divergence=DivergenceSettings(max_rollbacks=30, slow_down=2.0),
+    )
+    whole = run(data, chosen, dropout=0.0, prior=NoPrior())
+    stopped = StopAfter(0, 20)
+    with pytest.raises(Stop):
+        run(data, chosen, dropout=0.0, prior=NoPrior(), observer=stopped)
+    assert stopped.state.numbers["rollbacks"] > 0
+    resumed = run(
+        data,
+        chosen,
+        dropout=0.0,
+        prior=NoPrior(),
+        collected=stopped.collected,
+        resume=stopped.state,
+    )
+    for left, right in zip(resumed, whole, strict=True):
+        assert torch.equal(left.parameters["0.weight"], right.parameters["0.weight"])
+
+
+def test_thinned_collection_is_the_papers():
+    steps = collection_steps(
+        collection="thinned",
+        epochs=100,
+        burn_in=10,
+        interval=5,
+        samples=None,
+        steps_per_epoch=600,
+    )
+    assert [step / 600 for step in steps] == list(range(15, 101, 5))
+
+
+def test_backward_collection_takes_the_last_iterates():
+    steps = collection_steps(
+        collection="backward", epochs=2, burn_in=1, interval=1, samples=4, steps_per_epoch=10
+    )
+    assert steps == (17, 18, 19, 20)
+
+
+def test_backward_samples_are_successive_iterates(data):
+    chosen = settings(collection="backward", samples=3)
+    samples = run(data, chosen)
+    assert [sample.step for sample in samples] == [40, 41, 42]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"epochs": 5, "burn_in": 5}, "give no sample"),
+        ({"collection": "backward"}, "needs the number of samples"),
+        ({"samples": 4}, "give only 2"),
+        ({"batch_size": 0}, "batch_size = 0"),
+        ({"epochz": 4}, "unknown setting 'epochz'; did you mean 'epochs'?"),
+        ({"sampler": {"temperature": -1}}, "sampler.temperature = -1"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(changes, message):
+    with pytest.raises(InputError, match=message.replace("?", r"\?")):
+        settings(**changes)
+
+
+def test_networks_with_buffers_are_refused(data):
+    network = nn.Sequential(nn.Linear(6, 4), nn.BatchNorm1d(4), nn.Linear(4, 3))
+    plain = nn.Sequential(nn.Linear(6, 4), nn.Linear(4, 3))
+    with pytest.raises(InputError, match=r"buffers \(1.running_mean"):
+        draw_samples(
+            network,
+            feedforward_layout(plain),
+            ArrayBatches(data, 20, seed=0),
+            NoPrior(),
+            settings(),
+        )
+
+
+def record(epoch: int, potential: float, noise: float = 1.0) -> EpochRecord:
+    return EpochRecord("chain", 0, epoch, potential, potential, 0.1, noise, math.nan, 1.0)
+
+
+def test_diagnostics_tell_dominating_noise_a_falling_trace_and_equal_samples():
+    falling = [record(e, 10.0 - 0.1 * e, noise=100.0) for e in range(1, 41)]
+    alike = torch.eye(3).repeat(4, 5, 1, 1).flatten(1, 2)
+    found = {f.question: f for f in diagnose(falling, burn_in=0, probabilities=alike)}
+    assert "lower the temperature" in found["noise"].text
+    assert "lengthen the burn-in" in found["stationarity"].text
+    assert "nearly alike" in found["diversity"].text
+    assert {finding.verdict for finding in found.values()} == {"attention"}
+
+
+def test_diagnostics_are_content_with_a_healthy_chain():
+    generator = torch.Generator().manual_seed(0)
+    wobble = torch.randn(60, generator=generator)
+    healthy = [record(e, 1.0 + 0.01 * float(wobble[e])) for e in range(60)]
+    varied = torch.randn(5, 200, 3, generator=generator).softmax(-1)
+    findings = diagnose(healthy, burn_in=10, probabilities=varied)
+    assert [finding.verdict for finding in findings] == ["good", "good", "good"]
+
+
+def test_vanishing_noise_is_reported():
+    finding = diagnose([record(e, 1.0, noise=1e-3) for e in range(20)], burn_in=0)[0]
+    assert "raise the temperature" in finding.text
