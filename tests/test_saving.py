@@ -1,5 +1,6 @@
 """Saved ensembles: what is stored comes back, and nothing else is believed."""
 
+import itertools
 import json
 import pickle
 from pathlib import Path
@@ -22,7 +23,7 @@ def sparse_members(count: int, sparsity: float, sizes=(20, 16, 8, 3)) -> list[Me
     for seed in range(count):
         torch.manual_seed(seed)
         layers: list[nn.Module] = [nn.Flatten()]
-        for before, after in zip(sizes, sizes[1:], strict=False):
+        for before, after in itertools.pairwise(sizes):
             layers += [nn.Linear(before, after), nn.Tanh(), nn.Dropout(0.1)]
         network = nn.Sequential(*layers[:-2]).eval()
         layout = feedforward_layout(network)
