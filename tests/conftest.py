@@ -1,4 +1,4 @@
-"""One thread, one seed and one hypothesis profile: no result depends on the machine or the order."""
+"""One thread, one seed, one hypothesis profile: results depend on neither machine nor order."""
 
 import hypothesis
 import pytest

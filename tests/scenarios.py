@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 
@@ -41,7 +42,7 @@ def correlation(first: Tensor, second: Tensor) -> float:
 def mlp(*widths: int, activation: type[nn.Module] = nn.ReLU, bias: bool = True) -> nn.Sequential:
     """A feed-forward network with random weights and biases, in float64."""
     layers: list[nn.Module] = []
-    for fan_in, fan_out in zip(widths[:-1], widths[1:], strict=True):
+    for fan_in, fan_out in itertools.pairwise(widths):
         layers += [nn.Linear(fan_in, fan_out, bias=bias), activation()]
     return nn.Sequential(*layers[:-1]).double()
 

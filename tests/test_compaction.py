@@ -5,10 +5,14 @@ Equal means in real arithmetic: float64, within 1e-10.
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor, nn
+
 from scenarios import (
     Recurrent,
     Skip,
@@ -19,8 +23,6 @@ from scenarios import (
     set_parameters,
     skip_layout,
 )
-from torch import Tensor, nn
-
 from sparsemble.layouts import feedforward_layout
 from sparsemble.members import Member, compact, masked
 from sparsemble.structure import Family, Layout, Role, Slot, Space, SpaceKind
@@ -65,7 +67,7 @@ def networks(draw: st.DrawFn) -> tuple[nn.Sequential, tuple[int, ...]]:
         layers.append(nn.Flatten())
         if widths[0] % 2 == 0:
             shape = (2, widths[0] // 2)
-    for fan_in, fan_out in zip(widths[:-1], widths[1:], strict=True):
+    for fan_in, fan_out in itertools.pairwise(widths):
         layers.append(nn.Linear(fan_in, fan_out, bias=draw(st.booleans())))
         layers += [draw(st.sampled_from(ACTIVATIONS))() for _ in range(draw(st.integers(0, 2)))]
         if draw(st.booleans()):
@@ -108,7 +110,7 @@ def test_any_compacted_network_gives_the_masked_networks_outputs(data, drawn, gr
 @settings(max_examples=100)
 @given(st.data(), networks())
 def test_compacting_a_compact_network_again_changes_nothing(data, drawn):
-    network, shape = drawn
+    network, _ = drawn
     layout = feedforward_layout(network)
     once = compact(network, layout, data.draw(masks_for(layout, network)))
     twice = compact(once.network, once.layout, once.masks)
@@ -198,7 +200,7 @@ class TestWhichUnitsGo:
 
 
 class TestConstants:
-    """A unit that reads nothing emits `act(bias)`, which the biases of its readers can take over."""
+    """A unit that reads nothing emits `act(bias)`, which its readers' biases can take over."""
 
     def test_a_unit_without_incoming_weights_is_folded_into_the_next_biases(self):
         network = mlp(2, 2, 2, activation=nn.Sigmoid)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from scenarios import Recurrent, full_masks, mlp, recurrent_layout
 from torch import nn
 
+from scenarios import Recurrent, full_masks, mlp, recurrent_layout
 from sparsemble.layouts import feedforward_layout
 from sparsemble.members import Member, compact
 from sparsemble.structure import Cost, Layout, Matrix, Role, Slot, Space, SpaceKind, measure

@@ -10,10 +10,10 @@ import math
 
 import pytest
 import torch
-from scenarios import STANDARD_ERRORS, correlation
 from scipy import stats
 from torch import Tensor
 
+from scenarios import STANDARD_ERRORS, correlation
 from sparsemble.errors import InputError
 from sparsemble.samplers import NoiseSource
 

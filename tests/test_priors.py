@@ -6,9 +6,9 @@ import math
 
 import pytest
 import torch
-from scenarios import mlp, set_parameters
 from torch import Tensor, nn
 
+from scenarios import mlp, set_parameters
 from sparsemble.errors import InputError
 from sparsemble.layouts import feedforward_layout
 from sparsemble.priors import Gaussian, GroupSparse, Laplace, NoPrior, Prior, SumPrior

@@ -17,9 +17,9 @@ import posteriors.sgmcmc.sghmc
 import posteriors.sgmcmc.sgld
 import pytest
 import torch
-from scenarios import STANDARD_ERRORS, assert_close_in_law, excess_kurtosis, mlp
 from torch import Tensor, nn
 
+from scenarios import STANDARD_ERRORS, assert_close_in_law, excess_kurtosis, mlp
 from sparsemble.errors import InputError
 from sparsemble.priors import Gaussian
 from sparsemble.samplers import PSGLD, SGHMC, SGLD, NoiseSource, Sampler

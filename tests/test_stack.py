@@ -6,6 +6,9 @@ import math
 
 import pytest
 import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
 from scenarios import (
     Recurrent,
     Skip,
@@ -15,9 +18,6 @@ from scenarios import (
     recurrent_layout,
     skip_layout,
 )
-from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
-
 from sparsemble.data import ArrayBatches, Dataset
 from sparsemble.layouts import feedforward_layout
 from sparsemble.members import Member, Stack, compact

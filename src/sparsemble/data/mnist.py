@@ -99,4 +99,4 @@ def _idx(content: bytes) -> np.ndarray:
     """Read the IDX format: two zero bytes, type, number of dimensions, dimensions, data."""
     dimensions = content[3]
     shape = np.frombuffer(content, ">u4", dimensions, 4)
-    return np.frombuffer(content, np.uint8, offset=4 + 4 * dimensions).reshape(shape)
+    return np.frombuffer(content, np.uint8, offset=4 + 4 * dimensions).reshape(shape).copy()

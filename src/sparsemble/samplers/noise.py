@@ -11,8 +11,8 @@ order of accuracy for SGLD.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Literal
 
 import torch
@@ -40,62 +40,79 @@ class NoiseSource:
         self.generator = generator
         self.dtype = dtype
         self._shapes: list[torch.Size] = []
-        self._flat = torch.empty(0, dtype=dtype, device=generator.device)
         self._views: list[Tensor] = []
+        self._fill: Callable[[], None]
 
     def draw(self, like: Sequence[Tensor]) -> list[Tensor]:
         """One noise tensor for each of `like`; they are overwritten by the next call."""
         shapes = [tensor.shape for tensor in like]
         if shapes != self._shapes:
             self._prepare(shapes)
-        if self.kind == "rademacher":
-            _fill_signs(self._flat, self.generator)
-        elif self._flat.device.type == "cpu":
-            _fill_normal(self._flat, self.generator)
-        else:
-            self._flat.normal_(generator=self.generator)
+        self._fill()
         return self._views
 
     def _prepare(self, shapes: list[torch.Size]) -> None:
+        """Allocate once what every draw fills: fresh memory each time would cost as much again."""
         sizes = [shape.numel() for shape in shapes]
-        # 64 is a whole word of random bits and a whole cache line of floats.
+        # 64 numbers are a whole word of random signs.
         length = -(-sum(sizes) // 64) * 64
-        self._flat = torch.empty(length, dtype=self.dtype, device=self.generator.device)
-        parts = self._flat[: sum(sizes)].split(sizes)
+        flat = torch.empty(length, dtype=self.dtype, device=self.generator.device)
+        parts = flat[: sum(sizes)].split(sizes)
         self._views = [part.view(shape) for part, shape in zip(parts, shapes, strict=True)]
         self._shapes = shapes
+        if self.kind == "rademacher":
+            self._fill = partial(_Signs(flat), self.generator)
+        elif flat.device.type == "cpu":
+            self._fill = partial(_BoxMuller(flat), self.generator)
+        else:
+            self._fill = partial(_device_normal, flat, self.generator)
 
 
-def _fill_signs(flat: Tensor, generator: torch.Generator) -> None:
-    """Eight signs at a time, looked up by a random byte."""
-    words = torch.empty(flat.numel() // 64, dtype=torch.int64, device=flat.device)
-    words.random_(_ANY_INT64, None, generator=generator)
-    table = _sign_table(flat.dtype, flat.device)
-    torch.index_select(table, 0, words.view(torch.uint8).int(), out=flat.view(-1, 8))
+class _Signs:
+    """Fills a tensor with ±1, eight at a time, looked up by a random byte."""
+
+    def __init__(self, flat: Tensor) -> None:
+        self._words = torch.empty(flat.numel() // 64, dtype=torch.int64, device=flat.device)
+        self._bytes = torch.empty(flat.numel() // 8, dtype=torch.int32, device=flat.device)
+        self._octets = flat.view(-1, 8)
+        bits = (torch.arange(256).unsqueeze(1) >> torch.arange(8)) & 1
+        self._table = (bits * 2 - 1).to(flat.device, flat.dtype)
+
+    def __call__(self, generator: torch.Generator) -> None:
+        self._words.random_(_ANY_INT64, None, generator=generator)
+        self._bytes.copy_(self._words.view(torch.uint8))
+        torch.index_select(self._table, 0, self._bytes, out=self._octets)
 
 
-def _fill_normal(flat: Tensor, generator: torch.Generator) -> None:
-    """Box–Muller: `r·cos φ` and `r·sin φ` with `r = √(−2 ln u)`, from 16-bit `u` and `φ`."""
-    half = flat.numel() // 2
-    words = torch.empty(flat.numel() // 4, dtype=torch.int64, device=flat.device)
-    words.random_(_ANY_INT64, None, generator=generator)
-    bits = words.view(torch.int16)
-    cosine, sine = flat[:half], flat[half:]
-    angle = bits[:half].to(flat.dtype).mul_(2 * math.pi / _LEVELS)
-    radius = bits[half:].to(flat.dtype).add_(_LEVELS / 2 + 0.5).mul_(1 / _LEVELS)
-    radius.log_().mul_(_radius_scale()).sqrt_()
-    torch.cos(angle, out=cosine).mul_(radius)
-    torch.sin(angle, out=sine).mul_(radius)
+class _BoxMuller:
+    """Fills a tensor with `r·cos φ` and `r·sin φ`, `r = √(−2 ln u)`, from 16-bit `u` and `φ`."""
+
+    def __init__(self, flat: Tensor) -> None:
+        half = flat.numel() // 2
+        self._flat = flat
+        # Half precision has too few digits for the radius of a rare large number.
+        precise = torch.promote_types(flat.dtype, torch.float32)
+        self._work = flat if precise == flat.dtype else torch.empty_like(flat, dtype=precise)
+        self._words = torch.empty(flat.numel() // 4, dtype=torch.int64)
+        bits = self._words.view(torch.int16)
+        self._angle_bits, self._radius_bits = bits[:half], bits[half:]
+        self._cosines, self._sines = self._work[:half], self._work[half:]
+        self._radius = torch.empty_like(self._cosines)
+        # The factor of ln u that gives exactly unit variance on the grid of u; −2 in the limit.
+        grid = (torch.arange(_LEVELS, dtype=torch.float64) + 0.5) / _LEVELS
+        self._scale = float(2 / grid.log().mean())
+
+    def __call__(self, generator: torch.Generator) -> None:
+        self._words.random_(_ANY_INT64, None, generator=generator)
+        angle, radius = self._sines, self._radius
+        angle.copy_(self._angle_bits).mul_(2 * math.pi / _LEVELS)
+        radius.copy_(self._radius_bits).add_(_LEVELS / 2 + 0.5).mul_(1 / _LEVELS)
+        radius.log_().mul_(self._scale).sqrt_()
+        torch.cos(angle, out=self._cosines).mul_(radius)
+        angle.sin_().mul_(radius)
+        if self._work is not self._flat:
+            self._flat.copy_(self._work)
 
 
-@lru_cache(maxsize=1)
-def _radius_scale() -> float:
-    """The factor of `ln u` that gives exactly unit variance on the grid; −2 in the limit."""
-    grid = (torch.arange(_LEVELS, dtype=torch.float64) + 0.5) / _LEVELS
-    return float(2 / grid.log().mean())
-
-
-@lru_cache(maxsize=8)
-def _sign_table(dtype: torch.dtype, device: torch.device) -> Tensor:
-    bits = (torch.arange(256).unsqueeze(1) >> torch.arange(8)) & 1
-    return (bits * 2 - 1).to(device, dtype)
+def _device_normal(flat: Tensor, generator: torch.Generator) -> None:
+    flat.normal_(generator=generator)

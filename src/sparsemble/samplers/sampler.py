@@ -66,13 +66,14 @@ class Sampler(Optimizer, ABC):
             with torch.enable_grad():
                 loss = closure()
         for group in self.param_groups:
-            by_source: dict[tuple[torch.device, torch.dtype], list[Tensor]] = {}
-            for param in group["params"]:
-                if param.grad is not None:
-                    by_source.setdefault((param.device, param.dtype), []).append(param)
-            for key, params in by_source.items():
-                grads = [param.grad for param in params if param.grad is not None]
-                self._update(group, params, grads, self._sources[key])
+            for (device, dtype), source in self._sources.items():
+                params = [
+                    p
+                    for p in group["params"]
+                    if p.grad is not None and p.dtype is dtype and p.device == device
+                ]
+                if params:
+                    self._update(group, params, [p.grad for p in params], source)
         return loss
 
     @abstractmethod

@@ -11,7 +11,6 @@ Tensors may carry leading member dimensions (`batch_dims`), which are kept apart
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 
@@ -25,6 +24,8 @@ class GroupTerms:
     """The families of a layout on given tensors: sizes, norms, penalty and its gradient.
 
     `sizes` overrides the groups' dimensions, for networks from which zero weights were removed.
+    All groups share one buffer, family after family, so that what is done to every group is done
+    in one call.
     """
 
     def __init__(
@@ -36,62 +37,98 @@ class GroupTerms:
         batch_dims: int = 0,
     ) -> None:
         self.families = layout.families
-        self.tensors = {
-            name: tensors[name]
-            for name in dict.fromkeys(s.parameter for f in self.families for s in f.slots)
-        }
-        self.batch_dims = batch_dims
-        self._units = {space.name: space.size for space in layout.spaces}
-        self._overlaps = {family.name: _overlapping_pairs(family) for family in self.families}
         self.sizes = dict(sizes) if sizes is not None else group_sizes(layout, tensors, batch_dims)
-        self._roots = [math.sqrt(self.sizes[family.name]) for family in self.families]
+        self._batch_dims = batch_dims
+        names = dict.fromkeys(s.parameter for family in self.families for s in family.slots)
+        self._tensors = {name: tensors[name] for name in names}
+        self._units = [layout.space(family.space).size for family in self.families]
+        self._overlaps = [_overlapping_pairs(family) for family in self.families]
+        sample = next(iter(self._tensors.values()), torch.empty(0))
+        self._roots = torch.cat(
+            [
+                sample.new_full((units,), math.sqrt(self.sizes[family.name]))
+                for family, units in zip(self.families, self._units, strict=True)
+            ]
+            or [sample.new_zeros(0)]
+        )
+        self._tiny = torch.finfo(sample.dtype).tiny
+        self._buffer = sample.new_empty((*sample.shape[:batch_dims], len(self._roots)))
+        self._parts = list(self._buffer.split(self._units, dim=-1))
+        self._scratch = {name: torch.empty_like(t) for name, t in self._tensors.items()}
 
     def norms(self) -> list[Tensor]:
         """`‖θ_g‖₂` of every group, one tensor of shape `(*batch, units)` a family."""
-        reduced = _Reduced(self.tensors, self.batch_dims)
-        norms = []
-        for family in self.families:
-            units = self._units[family.space]
-            parts = [reduced.along(slot, units) for slot in family.slots]
-            total = parts[0] if len(parts) == 1 else torch.stack(parts).sum(0)
-            for first, second in self._overlaps[family.name]:
-                shared = reduced.square(first.parameter)
-                shared = _shared_view(shared, first, second, units, self.batch_dims)
-                # A difference of sums: rounding may leave a tiny negative number.
-                total = (total - shared.flatten(self.batch_dims, -2).sum(-2)).clamp_min(0)
-            norms.append(total.sqrt())
-        return norms
+        return [squared.sqrt() for squared in self._squared_norms(into_buffer=False)]
 
     def penalty(self) -> Tensor:
-        """`Σ_g √d_g·‖θ_g‖₂` over all families."""
-        terms = [(n * r).sum() for n, r in zip(self.norms(), self._roots, strict=True)]
-        return torch.stack(terms).sum() if terms else torch.zeros(())
+        """`Σ_g √d_g·‖θ_g‖₂` over all families; autograd can differentiate it."""
+        norms = self.norms()
+        return (torch.cat(norms, dim=-1) * self._roots).sum() if norms else torch.zeros(())
 
     def add_gradient(self, gradients: Mapping[str, Tensor], scale: float) -> None:
         """Add `scale·∇penalty` to `gradients`, in place."""
-        factors: dict[str, dict[int, Tensor]] = defaultdict(dict)
-        corrections = []
-        for family, norm, root in zip(self.families, self.norms(), self._roots, strict=True):
-            ratio = torch.where(norm > 0, scale * root / norm, 0.0)
-            units = self._units[family.space]
+        self._squared_norms(into_buffer=True)
+        # The clamp makes a zero group's factor finite, so that it gives 0·θ = 0.
+        self._buffer.clamp_min_(self._tiny).rsqrt_().mul_(self._roots).mul_(scale)
+        factors: dict[str, dict[int, Tensor]] = {name: {} for name in self._tensors}
+        for family, units, ratio in zip(self.families, self._units, self._parts, strict=True):
             for slot in family.slots:
-                dim = slot.dim + self.batch_dims
-                length = self.tensors[slot.parameter].shape[dim]
-                factor = _spread(ratio, slot, units, length)
+                dim = slot.dim + self._batch_dims
+                factor = _spread(ratio, slot, units, self._tensors[slot.parameter].shape[dim])
                 known = factors[slot.parameter].get(dim)
                 factors[slot.parameter][dim] = factor if known is None else known + factor
-            corrections += [(pair, ratio, units) for pair in self._overlaps[family.name]]
         for name, by_dim in factors.items():
-            tensor = self.tensors[name]
+            tensor = self._tensors[name]
             aligned = [_align(f, dim, tensor.ndim) for dim, f in by_dim.items()]
             total = aligned[0] if len(aligned) == 1 else sum(aligned[1:], aligned[0])
             gradients[name].addcmul_(tensor, total)
-        for (first, second), ratio, units in corrections:
-            tensor, gradient = self.tensors[first.parameter], gradients[first.parameter]
-            own = _shared_view(tensor, first, second, units, self.batch_dims)
-            shape = (*ratio.shape[:-1], *([1] * (own.ndim - ratio.ndim)), ratio.shape[-1])
-            target = _shared_view(gradient, first, second, units, self.batch_dims)
-            target.addcmul_(own, ratio.view(shape), value=-1)
+        for pairs, units, ratio in zip(self._overlaps, self._units, self._parts, strict=True):
+            for first, second in pairs:
+                own = self._shared(self._tensors, first, second, units)
+                target = self._shared(gradients, first, second, units)
+                shape = (*ratio.shape[:-1], *([1] * (own.ndim - ratio.ndim)), units)
+                target.addcmul_(own, ratio.reshape(shape), value=-1)
+
+    def _squared_norms(self, *, into_buffer: bool) -> list[Tensor]:
+        """`‖θ_g‖₂²` of every group, a tensor a family; fresh ones, or the parts of the buffer."""
+        squares = {
+            name: torch.mul(tensor, tensor, out=self._scratch[name] if into_buffer else None)
+            for name, tensor in self._tensors.items()
+        }
+        totals = []
+        for family, units, pairs, part in zip(
+            self.families, self._units, self._overlaps, self._parts, strict=True
+        ):
+            first = family.slots[0]
+            length = squares[first.parameter].shape[first.dim + self._batch_dims]
+            if len(family.slots) == 1 and _is_plain(first, units, length):
+                total = self._sum_along(squares, first, part if into_buffer else None)
+            else:
+                sums = [_per_unit(self._sum_along(squares, s), s, units) for s in family.slots]
+                total = sums[0] if len(sums) == 1 else torch.stack(sums).sum(0)
+                for pair in pairs:
+                    shared = self._shared(squares, *pair, units)
+                    # A difference of sums: rounding may leave a tiny negative number.
+                    total = (total - shared.flatten(self._batch_dims, -2).sum(-2)).clamp_min(0)
+                if into_buffer:
+                    part.copy_(total)
+            totals.append(total)
+        return totals
+
+    def _sum_along(
+        self, squares: Mapping[str, Tensor], slot: Slot, out: Tensor | None = None
+    ) -> Tensor:
+        """Squares of a slot's parameter summed over all but its dimension (and the members)."""
+        square, kept = squares[slot.parameter], slot.dim + self._batch_dims
+        others = [dim for dim in range(self._batch_dims, square.ndim) if dim != kept]
+        if others:
+            return torch.sum(square, others, out=out)
+        return square if out is None else out.copy_(square)
+
+    def _shared(
+        self, tensors: Mapping[str, Tensor], first: Slot, second: Slot, units: int
+    ) -> Tensor:
+        return _shared_view(tensors[first.parameter], first, second, units, self._batch_dims)
 
 
 def group_sizes(
@@ -109,33 +146,18 @@ def group_sizes(
     return sizes
 
 
-class _Reduced:
-    """Squares of tensors summed over all but one dimension, each computed once."""
+def _is_plain(slot: Slot, units: int, length: int) -> bool:
+    """Does position `u` of the slot's dimension belong to unit `u`, for all of it?"""
+    return slot.tile == slot.block == 1 and units == length
 
-    def __init__(self, tensors: Mapping[str, Tensor], batch_dims: int) -> None:
-        self._tensors = tensors
-        self._batch_dims = batch_dims
-        self._squares: dict[str, Tensor] = {}
-        self._sums: dict[tuple[str, int], Tensor] = {}
 
-    def square(self, name: str) -> Tensor:
-        if name not in self._squares:
-            self._squares[name] = self._tensors[name].square()
-        return self._squares[name]
-
-    def along(self, slot: Slot, units: int) -> Tensor:
-        key = (slot.parameter, slot.dim)
-        if key not in self._sums:
-            square = self.square(slot.parameter)
-            others = list(range(self._batch_dims, square.ndim))
-            others.remove(slot.dim + self._batch_dims)
-            self._sums[key] = square.sum(others) if others else square
-        sums = self._sums[key]
-        if slot.extent(units) == sums.shape[-1] and slot.tile == slot.block == 1:
-            return sums
-        covered = sums.narrow(-1, slot.offset, slot.extent(units))
-        by_unit: Tensor = covered.unflatten(-1, (slot.tile, units, slot.block))
-        return by_unit.sum((-3, -1))
+def _per_unit(sums: Tensor, slot: Slot, units: int) -> Tensor:
+    """Add up what a slot's dimension holds for each unit."""
+    if _is_plain(slot, units, sums.shape[-1]):
+        return sums
+    covered = sums.narrow(-1, slot.offset, slot.extent(units))
+    by_unit: Tensor = covered.unflatten(-1, (slot.tile, units, slot.block))
+    return by_unit.sum((-3, -1))
 
 
 def _overlapping_pairs(family: Family) -> list[tuple[Slot, Slot]]:
@@ -153,7 +175,7 @@ def _slice_size(tensor: Tensor, slot: Slot, batch_dims: int) -> int:
 
 def _spread(per_unit: Tensor, slot: Slot, units: int, length: int) -> Tensor:
     """Repeat per-unit values over a slot's dimension of `length`, 0 where it is not covered."""
-    if slot.extent(units) == length and slot.tile == slot.block == 1:
+    if _is_plain(slot, units, length):
         return per_unit
     batch = per_unit.shape[:-1]
     spread = per_unit.new_zeros((*batch, length))
