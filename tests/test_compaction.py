@@ -59,7 +59,9 @@ ACTIVATIONS = (
 @st.composite
 def networks(draw: st.DrawFn) -> tuple[nn.Sequential, tuple[int, ...]]:
     """A feed-forward network and the shape of one of its inputs."""
-    widths = draw(st.lists(st.integers(1, 8), min_size=2, max_size=5))
+    depth = draw(st.sampled_from([3, 2, 4, 1]))
+    width = st.sampled_from([4, 8, 6, 5, 7, 3, 2, 1])
+    widths = draw(st.lists(width, min_size=depth + 1, max_size=depth + 1))
     torch.manual_seed(draw(st.integers(0, 1000)))
     layers: list[nn.Module] = []
     shape: tuple[int, ...] = (widths[0],)
@@ -68,7 +70,8 @@ def networks(draw: st.DrawFn) -> tuple[nn.Sequential, tuple[int, ...]]:
         if widths[0] % 2 == 0:
             shape = (2, widths[0] // 2)
     for fan_in, fan_out in itertools.pairwise(widths):
-        layers.append(nn.Linear(fan_in, fan_out, bias=draw(st.booleans())))
+        bias = draw(st.sampled_from([True, True, True, False]))
+        layers.append(nn.Linear(fan_in, fan_out, bias=bias))
         layers += [draw(st.sampled_from(ACTIVATIONS))() for _ in range(draw(st.integers(0, 2)))]
         if draw(st.booleans()):
             layers.append(nn.Dropout(0.5))
@@ -77,15 +80,16 @@ def networks(draw: st.DrawFn) -> tuple[nn.Sequential, tuple[int, ...]]:
 
 @st.composite
 def masks_for(draw: st.DrawFn, layout: Layout, network: nn.Module) -> dict[str, Tensor]:
-    """Masks of widely varying density, with whole rows, columns and layers gone."""
-    masks = {}
-    for name, mask in full_masks(layout, network).items():
-        density = draw(st.sampled_from([0.0, 0.05, 0.2, 0.5, 0.9, 1.0]))
-        mask = torch.rand(mask.shape) < density
-        for dim in (0, 1):
-            gone = draw(st.lists(st.integers(0, mask.shape[dim] - 1), max_size=3))
-            mask.index_fill_(dim, torch.tensor(gone, dtype=torch.long), False)
-        masks[name] = mask
+    """Masks of widely varying density, from which whole rows, columns and layers are missing."""
+    masks = full_masks(layout, network)
+    without_weights = draw(st.sampled_from([None, None, None, None, *masks]))
+    for name, mask in masks.items():
+        density = draw(st.sampled_from([1.0, 0.8, 0.6, 0.45, 0.3, 0.2]))
+        rows = torch.rand(len(mask), 1) < draw(st.sampled_from([1.0, 0.8, 0.5]))
+        columns = torch.rand(1, mask.shape[1]) < draw(st.sampled_from([1.0, 0.8, 0.5]))
+        mask &= (torch.rand(mask.shape) < density) & rows & columns
+        if name == without_weights:
+            mask.fill_(False)
     return masks
 
 

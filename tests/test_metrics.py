@@ -158,12 +158,13 @@ class TestUncertainty:
         assert found.entropy.tolist() == pytest.approx([math.log(3)])
         assert found.mutual_information.tolist() == pytest.approx([math.log(3)])
 
-    def test_a_mixture_of_both(self):
-        # Means (½, ½): entropy log 2, of which each member alone has H(0.9) nats.
-        found = uncertainty(torch.tensor([[[0.9, 0.1]], [[0.1, 0.9]]]))
-        own = -(0.9 * math.log(0.9) + 0.1 * math.log(0.1))
-        assert found.entropy.tolist() == pytest.approx([math.log(2)])
-        assert found.mutual_information.tolist() == pytest.approx([math.log(2) - own], rel=1e-6)
+    def test_the_members_own_entropies_are_averaged(self):
+        # (1, 0), (¾, ¼), (½, ½) have the mean (¾, ¼): H(¾) in all, (0 + H(¾) + log 2)/3 their own.
+        found = uncertainty(torch.tensor([[[1.0, 0.0]], [[0.75, 0.25]], [[0.5, 0.5]]]))
+        total = -(0.75 * math.log(0.75) + 0.25 * math.log(0.25))
+        own = (0 + total + math.log(2)) / 3
+        assert found.entropy.tolist() == pytest.approx([total])
+        assert found.mutual_information.tolist() == pytest.approx([total - own], rel=1e-6)
 
     def test_mutual_information_is_never_negative_and_never_above_the_entropy(self):
         found = uncertainty(random_predictions(members=4)[0])

@@ -1,0 +1,305 @@
+"""One call from a network and data to an ensemble, whatever form they have."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+import sparsemble
+from sparsemble.errors import InputError
+from sparsemble.priors import GroupSparse
+from sparsemble.recipes import Recipe
+from sparsemble.samplers import Constant, Exponential, SamplerSettings
+from sparsemble.stages import ChainSettings, Observer, PruneSettings, RetrainSettings
+from sparsemble.structure import Family, Layout, Matrix, Role, Slot, Space, SpaceKind
+
+
+def recipe(**changes) -> Recipe:
+    fields = {
+        "seed": 1,
+        "prior": GroupSparse(penalty=1e-3),
+        "chain": ChainSettings(
+            sampler=SamplerSettings(temperature=0.01),
+            schedule=Constant(rate=0.3),
+            batch_size=25,
+            epochs=20,
+            burn_in=8,
+            interval=4,
+        ),
+        "prune": PruneSettings(sparsity=0.7),
+        "retrain": RetrainSettings(
+            schedule=Exponential(rate=0.3, factor=1.1), epochs=10, batch_size=25
+        ),
+    }
+    return Recipe(**(fields | changes))
+
+
+@pytest.fixture(scope="module")
+def arrays():
+    rng = np.random.default_rng(0)
+    inputs = rng.normal(size=(300, 8)).astype(np.float32)
+    targets = (inputs[:, 0] * inputs[:, 1] > 0).astype(int) + (inputs[:, 2] > 0)
+    return inputs, targets
+
+
+def network() -> nn.Sequential:
+    torch.manual_seed(5)
+    return nn.Sequential(nn.Flatten(), nn.Linear(8, 24), nn.ReLU(), nn.Linear(24, 3))
+
+
+def predictions(learned, arrays):
+    return learned.ensemble.predict_proba(arrays[0])
+
+
+def test_arrays_tensors_and_the_same_seed_give_the_same_bits(arrays):
+    first = sparsemble.learn(network(), arrays, recipe())
+    tensors = (torch.from_numpy(arrays[0]), torch.from_numpy(arrays[1]))
+    second = sparsemble.learn(network(), tensors, recipe())
+    assert np.array_equal(predictions(first, arrays), predictions(second, arrays))
+    other = sparsemble.learn(network(), arrays, recipe(seed=2))
+    assert not np.array_equal(predictions(first, arrays), predictions(other, arrays))
+
+
+def test_the_ensemble_is_sparse_compact_and_better_than_chance(arrays):
+    learned = sparsemble.learn(network(), arrays, recipe())
+    cost = learned.ensemble.cost
+    assert len(learned.ensemble) == 3
+    assert cost.parameters <= 3 * round(0.3 * cost.dense_parameters)
+    data = sparsemble.as_dataset(*arrays)
+    assert learned.ensemble.evaluate(data).error < 0.25
+    stages = [(record.stage, record.epoch) for record in learned.trace]
+    assert stages == [("chain", e + 1) for e in range(20)] + [("retrain", e + 1) for e in range(10)]
+    assert {finding.question for finding in learned.findings} == {
+        "noise",
+        "stationarity",
+        "diversity",
+    }
+
+
+def test_retraining_lowers_the_loss_and_keeps_the_masks(arrays):
+    learned = sparsemble.learn(network(), arrays, recipe())
+    raw = sparsemble.learn(network(), arrays, recipe(retrain=None))
+    data = sparsemble.as_dataset(*arrays)
+    assert learned.ensemble.evaluate(data).member_nll < raw.ensemble.evaluate(data).member_nll
+    for after, before in zip(learned.ensemble, raw.ensemble, strict=True):
+        assert after.cost == before.cost
+        for name, parameter in after.network.named_parameters():
+            if name in after.masks:
+                assert torch.equal(after.masks[name], before.masks[name])
+                assert bool((parameter[~after.masks[name]] == 0).all())
+
+
+def test_a_loader_serves_as_well(arrays):
+    data = TensorDataset(torch.from_numpy(arrays[0]), torch.from_numpy(arrays[1]))
+    loader = DataLoader(data, batch_size=25, shuffle=True)
+    learned = sparsemble.learn(network(), loader, recipe())
+    assert learned.ensemble.evaluate(sparsemble.as_dataset(*arrays)).error < 0.3
+
+
+def test_without_pruning_the_members_stay_dense(arrays):
+    learned = sparsemble.learn(network(), arrays, recipe(prune=None, retrain=None))
+    assert learned.ensemble.cost.parameters_ratio == 3
+    assert learned.ensemble.cost.flops_ratio == 3
+
+
+class Gate(nn.Module):
+    """A module of one's own: `y = V(sigmoid(Ax + a) · tanh(Bx + b)) + c`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = nn.Linear(8, 20)
+        self.value = nn.Linear(8, 20)
+        self.out = nn.Linear(20, 3)
+
+    def forward(self, x):
+        return self.out(torch.sigmoid(self.gate(x)) * torch.tanh(self.value(x)))
+
+
+def gate_layout() -> Layout:
+    own = (
+        Slot("gate.weight", 0, "hidden", Role.PRODUCER),
+        Slot("value.weight", 0, "hidden", Role.PRODUCER),
+        Slot("out.weight", 1, "hidden", Role.CONSUMER),
+    )
+    return Layout(
+        spaces=(
+            Space("inputs", 8, SpaceKind.INPUT),
+            Space("hidden", 20),
+            Space("outputs", 3, SpaceKind.OUTPUT),
+        ),
+        slots=(
+            Slot("gate.weight", 1, "inputs", Role.CONSUMER),
+            Slot("value.weight", 1, "inputs", Role.CONSUMER),
+            *own,
+            Slot("gate.bias", 0, "hidden", Role.BIAS),
+            Slot("value.bias", 0, "hidden", Role.BIAS),
+            Slot("out.weight", 0, "outputs", Role.PRODUCER),
+            Slot("out.bias", 0, "outputs", Role.BIAS),
+        ),
+        families=(Family("units", own),),
+        matrices=(
+            Matrix("gate", ("gate.weight",)),
+            Matrix("value", ("value.weight",)),
+            Matrix("out", ("out.weight",)),
+        ),
+    )
+
+
+def test_a_network_of_ones_own_goes_through_with_a_layout_written_by_hand(arrays, tmp_path):
+    chosen = recipe(prior=GroupSparse(penalty=2e-3), prune=PruneSettings(sparsity=0.8))
+    learned = sparsemble.learn(Gate, arrays, chosen, layout=gate_layout())
+    data = sparsemble.as_dataset(*arrays)
+    assert learned.ensemble.evaluate(data).error < 0.4  # the largest class leaves 0.52
+    assert all(member.layout.space("hidden").size < 20 for member in learned.ensemble)
+    stacked = learned.ensemble.member_probabilities(data.inputs)
+    for member, probabilities in zip(learned.ensemble, stacked, strict=True):
+        alone = member(data.inputs).softmax(-1)
+        assert torch.allclose(alone, probabilities, atol=1e-5)
+    learned.ensemble.save(tmp_path)
+    loaded = sparsemble.Ensemble.load(tmp_path, factory=Gate, layout=gate_layout())
+    assert np.array_equal(predictions(learned, arrays), loaded.predict_proba(arrays[0]))
+
+
+def test_a_network_without_a_layout_is_refused(arrays):
+    with pytest.raises(InputError, match="write a Layout by hand"):
+        sparsemble.learn(Gate, arrays, recipe())
+
+
+@pytest.mark.parametrize(
+    ("layer", "message"),
+    [
+        (nn.Conv1d(1, 1, 1), "Conv1d.* is not known to the feed-forward layout"),
+        (nn.Softmax(-1), "remove this layer"),
+        (nn.LayerNorm(3), "not known"),
+    ],
+)
+def test_a_layer_the_layout_does_not_know_is_refused(arrays, layer, message):
+    with pytest.raises(InputError, match=message):
+        sparsemble.learn(nn.Sequential(nn.Linear(8, 3), layer), arrays, recipe())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda x, y: (np.where(x > 2, np.nan, x), y), "hold NaN or infinity"),
+        (lambda x, y: (x, y + 1), "label 3 of example .* outside the 3 classes"),
+        (lambda x, y: (x[:, :5], y), "the data has 5 features, the network's first layer 8"),
+        (lambda x, y: (x[:0], y[:0]), "no examples"),
+    ],
+)
+def test_bad_data_is_refused_before_anything_is_written(arrays, tmp_path, change, message):
+    with pytest.raises(InputError, match=message):
+        sparsemble.learn(network(), change(*arrays), recipe(), folder=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_wrong_number_of_classes_is_refused(arrays):
+    data = replace(sparsemble.as_dataset(*arrays), class_names=("a", "b", "c", "d"))
+    with pytest.raises(InputError, match="the data has 4 classes, the network's last layer 3"):
+        sparsemble.learn(network(), data, recipe())
+
+
+class Killed(BaseException):
+    pass
+
+
+class KillAt(Observer):
+    def __init__(self, stage: str, step: int) -> None:
+        self.at = (stage, step)
+        self.stage = ""
+
+    def started(self, stage, chain, done, total):
+        self.stage = stage
+
+    def stepped(self, chain, step, loss, save):
+        if (self.stage, step) == self.at:
+            raise Killed
+
+
+@pytest.mark.parametrize("at", [("chain", 5), ("chain", 150), ("retrain", 7), ("retrain", 119)])
+def test_a_run_stopped_anywhere_and_started_again_gives_the_same_bits(
+    arrays, tmp_path, monkeypatch, at
+):
+    # A checkpoint after every step: the kill then loses nothing that a resumed run repeats.
+    monkeypatch.setattr("sparsemble.runs.keeper.Keeper.__init__.__defaults__", (None, 0.0))
+    whole = sparsemble.learn(network(), arrays, recipe())
+    with pytest.raises(Killed):
+        sparsemble.learn(network(), arrays, recipe(), folder=tmp_path, observer=KillAt(*at))
+    resumed = sparsemble.learn(network(), arrays, recipe(), folder=tmp_path)
+    assert np.array_equal(predictions(whole, arrays), predictions(resumed, arrays))
+    assert [(r.stage, r.epoch) for r in resumed.trace] == [(r.stage, r.epoch) for r in whole.trace]
+    saved = sparsemble.Ensemble.load(tmp_path / "ensemble")
+    assert np.array_equal(predictions(whole, arrays), saved.predict_proba(arrays[0]))
+
+
+def test_runs_that_differ_after_the_chain_share_its_samples(arrays, tmp_path):
+    shared = tmp_path / "chain"
+    first = sparsemble.learn(
+        network(), arrays, recipe(), folder=tmp_path / "a", samples_folder=shared
+    )
+    other = recipe(prune=PruneSettings(sparsity=0.9))
+    second = sparsemble.learn(
+        network(), arrays, other, folder=tmp_path / "b", samples_folder=shared
+    )
+    alone = sparsemble.learn(network(), arrays, other)
+    assert np.array_equal(predictions(second, arrays), predictions(alone, arrays))
+    assert second.ensemble.cost.parameters < first.ensemble.cost.parameters
+    assert second.seconds["chain"] < first.seconds["chain"]
+
+
+def test_a_folder_of_another_run_is_refused(arrays, tmp_path):
+    sparsemble.learn(network(), arrays, recipe(), folder=tmp_path / "run")
+    with pytest.raises(InputError, match="another recipe or seed"):
+        sparsemble.learn(network(), arrays, recipe(seed=9), folder=tmp_path / "run")
+    with pytest.raises(InputError, match=r"belongs to another run: its prior differ"):
+        sparsemble.learn(
+            network(),
+            arrays,
+            recipe(prior=GroupSparse(penalty=1e-4)),
+            folder=tmp_path / "other",
+            samples_folder=tmp_path / "run" / "chain",
+        )
+
+
+def test_a_folder_in_use_is_refused(arrays, tmp_path):
+    from sparsemble.runs import RunFolder
+
+    with (
+        RunFolder(tmp_path).locked(),
+        pytest.raises(InputError, match="in use by another process"),
+    ):
+        sparsemble.learn(network(), arrays, recipe(), folder=tmp_path)
+
+
+def test_named_features_are_put_into_the_order_learned(arrays):
+    names = [f"f{k}" for k in range(8)]
+    data = sparsemble.as_dataset(*arrays, feature_names=names)
+    ensemble = sparsemble.learn(network(), data, recipe(retrain=None)).ensemble
+    order = [3, 1, 0, 2, 7, 6, 5, 4]
+    shuffled = ensemble.predict_proba(arrays[0][:, order], [names[k] for k in order])
+    assert np.array_equal(shuffled, ensemble.predict_proba(arrays[0]))
+    with pytest.raises(InputError, match="feature 'f7' is missing"):
+        ensemble.predict_proba(arrays[0][:, :7], names[:7])
+
+
+@pytest.mark.parametrize("shape", [(4, 7), (8,)])
+def test_inputs_of_the_wrong_width_are_refused(arrays, shape):
+    ensemble = sparsemble.learn(network(), arrays, recipe(retrain=None)).ensemble
+    with pytest.raises(InputError, match="reads 8 features a row"):
+        ensemble.predict_proba(np.zeros(shape, np.float32))
+
+
+def test_scaling_travels_with_the_ensemble(arrays, tmp_path):
+    from sparsemble.data import Scaling
+
+    raw = (arrays[0] * 50 + 7, arrays[1])
+    data = sparsemble.as_dataset(*raw, scaling=Scaling.standard(torch.from_numpy(raw[0])))
+    ensemble = sparsemble.learn(network(), data, recipe()).ensemble
+    assert ensemble.evaluate(data).error < 0.25
+    ensemble.save(tmp_path)
+    loaded = sparsemble.Ensemble.load(tmp_path)
+    assert np.array_equal(loaded.predict(raw[0]), ensemble.predict(raw[0]))
+    assert (loaded.predict(raw[0]) == raw[1]).mean() > 0.75
