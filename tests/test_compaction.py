@@ -6,6 +6,7 @@ Equal means in real arithmetic: float64, within 1e-10.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -418,12 +419,14 @@ class Branches(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
+        self.hidden = nn.Linear(3, 4)
         self.branches = nn.Linear(4, 5)
         self.output = nn.Linear(5, 2)
         self.double()
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.output(torch.sigmoid(self.branches(x)))
+        hidden = torch.sigmoid(self.hidden(x))
+        return self.output(torch.sigmoid(self.branches(hidden)))
 
 
 class TestOffsets:
@@ -431,13 +434,17 @@ class TestOffsets:
 
     layout = Layout(
         spaces=(
-            Space("inputs", 4, SpaceKind.INPUT),
+            Space("inputs", 3, SpaceKind.INPUT),
+            Space("hidden", 4, constant=torch.sigmoid),
             Space("left", 2, constant=torch.sigmoid),
             Space("right", 3, constant=torch.sigmoid),
             Space("outputs", 2, SpaceKind.OUTPUT),
         ),
         slots=(
-            Slot("branches.weight", 1, "inputs", Role.CONSUMER),
+            Slot("hidden.weight", 1, "inputs", Role.CONSUMER),
+            Slot("hidden.weight", 0, "hidden", Role.PRODUCER),
+            Slot("hidden.bias", 0, "hidden", Role.BIAS),
+            Slot("branches.weight", 1, "hidden", Role.CONSUMER),
             Slot("branches.weight", 0, "left", Role.PRODUCER),
             Slot("branches.weight", 0, "right", Role.PRODUCER, offset=2),
             Slot("branches.bias", 0, "left", Role.BIAS),
@@ -451,39 +458,49 @@ class TestOffsets:
         matrices=(),
     )
 
-    def setup_method(self) -> None:
-        torch.manual_seed(4)
-        self.network = Branches()
-        self.masks = full_masks(self.layout, self.network)
-        self.inputs = torch.randn(5, 4, dtype=torch.float64)
+    def member(self, change: Callable[[dict[str, Tensor]], None]) -> Member:
+        network = Branches()
+        masks = full_masks(self.layout, network)
+        change(masks)
+        member = compact(network, self.layout, masks)
+        assert_same_outputs(member, network, masks, torch.randn(5, 3, dtype=torch.float64))
+        return member
 
     def test_units_of_both_spaces_go_and_the_rest_moves_up(self):
-        self.masks["output.weight"][:, [0, 3]] = False
-        member = compact(self.network, self.layout, self.masks)
-        assert kept(member) | {"inputs": None, "outputs": None} == {
-            "inputs": None,
-            "left": [1],
-            "right": [0, 2],
-            "outputs": None,
-        }
+        def change(masks: dict[str, Tensor]) -> None:
+            masks["output.weight"][:, [0, 3]] = False
+
+        member = self.member(change)
+        assert (kept(member)["left"], kept(member)["right"]) == ([1], [0, 2])
         right = member.layout.slots_of("right", Role.CONSUMER)[0]
         assert right.indices(2).flatten().tolist() == [1, 2]
-        assert_same_outputs(member, self.network, self.masks, self.inputs)
 
-    def test_an_input_that_only_the_second_branch_reads_stays(self):
-        self.masks["branches.weight"][:2, 3] = False
-        member = compact(self.network, self.layout, self.masks)
-        assert kept(member)["inputs"] == [0, 1, 2, 3]
-        assert_same_outputs(member, self.network, self.masks, self.inputs)
+    def test_a_unit_that_only_the_second_branch_reads_stays(self):
+        def change(masks: dict[str, Tensor]) -> None:
+            masks["branches.weight"][:2, 3] = False
 
-    @settings(max_examples=40)
+        assert kept(self.member(change))["hidden"] == [0, 1, 2, 3]
+
+    def test_a_unit_that_only_the_first_branch_reads_stays(self):
+        def change(masks: dict[str, Tensor]) -> None:
+            masks["branches.weight"][2:, 3] = False
+
+        assert kept(self.member(change))["hidden"] == [0, 1, 2, 3]
+
+    def test_a_constant_is_folded_into_the_biases_of_both_branches(self):
+        def change(masks: dict[str, Tensor]) -> None:
+            masks["hidden.weight"][2] = False
+
+        assert kept(self.member(change))["hidden"] == [0, 1, 3]
+
+    @settings(max_examples=60)
     @given(st.integers(0, 10_000), st.sampled_from([0.15, 0.3, 0.6]))
     def test_outputs_are_equal_for_any_masks(self, seed, density):
         torch.manual_seed(seed)
         network = Branches()
         masks = random_masks(self.layout, network, density)
         member = compact(network, self.layout, masks)
-        assert_same_outputs(member, network, masks, torch.randn(4, 4, dtype=torch.float64))
+        assert_same_outputs(member, network, masks, torch.randn(4, 3, dtype=torch.float64))
 
 
 class Tied(nn.Module):
@@ -518,6 +535,14 @@ def test_a_tied_parameter_stays_one_parameter():
     assert kept(member)["embedding"] == [0, 1, 3]
     assert member.network.output.weight is member.network.embedding.weight
     assert_same_outputs(member, network, masks, torch.arange(5))
+
+
+def test_a_parameter_without_a_mask_keeps_its_weights():
+    network = mlp(2, 2, 1, activation=nn.Sigmoid)
+    masks = {"0.weight": torch.zeros(2, 2, dtype=torch.bool)}
+    member = compact(network, feedforward_layout(network), masks)
+    assert_same_outputs(member, network, masks, torch.randn(5, 2, dtype=torch.float64))
+    assert member.cost.parameters == 0
 
 
 def test_masking_zeroes_the_weights_outside_the_masks_of_a_copy():

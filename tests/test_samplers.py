@@ -537,6 +537,7 @@ class TestWhereTheNoiseLives:
         ({"lr": math.inf}, "lr = inf"),
         ({"num_data": 0}, "num_data = 0"),
         ({"num_data": -3}, "num_data = -3"),
+        ({"num_data": math.nan}, "num_data = nan"),
         ({"noise": "uniform"}, "uniform"),
     ],
 )

@@ -31,7 +31,7 @@ from sparsemble.seeds import derive
 from sparsemble.stages import Finding, Observer, Sample, diagnose, draw_samples, prune, retrain
 from sparsemble.stages.observer import EpochRecord, Rollback
 from sparsemble.stages.sampling import NetworkSource, initial_network
-from sparsemble.structure import Layout, SpaceKind
+from sparsemble.structure import Layout
 
 Data = Dataset | tuple[Any, Any] | DataLoader[Any]
 
@@ -107,7 +107,7 @@ class _Source:
     """The data of a run, however it was given."""
 
     def __init__(self, data: Data, layout: Layout, recipe: Recipe, num_data: int | None) -> None:
-        classes = next(s.size for s in layout.spaces if s.kind is SpaceKind.OUTPUT)
+        classes = layout.outputs.size
         self.scaling = Scaling.none()
         self.class_names: Sequence[str] | None = None
         self.feature_names: Sequence[str] | None = None

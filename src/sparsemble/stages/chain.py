@@ -57,6 +57,7 @@ class Chain:
         prior: BoundPrior,
         sampler: Sampler,
         schedule: Schedule,
+        guessing: float,
         masks: Mapping[str, Tensor] | None = None,
         clip: float | None = None,
         divergence: DivergenceSettings | None = None,
@@ -82,7 +83,7 @@ class Chain:
             for name, mask in masks.items()
         ]
         self._divergence = divergence or DivergenceSettings()
-        self._watch = DivergenceWatch(self._divergence)
+        self._watch = DivergenceWatch(self._divergence, guessing)
         self._rollbacks = 0
         self._rate_factor = 1.0
         self._epoch_loss = 0.0

@@ -1,7 +1,7 @@
 """Divergence: a chain at a high constant rate can leave for good; this notices.
 
 A chain has diverged when its loss is not finite, or when the smoothed loss has risen above its
-best by more than `rise` times the loss it started from.
+best by more than `rise` times the loss of guessing (every class equally probable).
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ class DivergenceWatch:
     """The loss, smoothed, and how far it stands above its best."""
 
     settings: DivergenceSettings
+    guessing: float
     smoothed: float | None = None
     best: float = math.inf
-    scale: float = 1.0
 
     def reason(self, loss: float) -> str | None:
         """Take one step's loss; say why the chain has diverged, or `None`."""
         if not math.isfinite(loss):
             return f"the loss is {loss}"
         if self.smoothed is None:
-            self.smoothed, self.scale = loss, max(loss, 1e-12)
+            self.smoothed = loss
         self.smoothed += _SMOOTHING * (loss - self.smoothed)
         self.best = min(self.best, self.smoothed)
-        if self.smoothed > self.best + self.settings.rise * self.scale:
+        if self.smoothed > self.best + self.settings.rise * self.guessing:
             return f"the smoothed loss rose from {self.best:.4g} to {self.smoothed:.4g}"
         return None
 
@@ -52,16 +52,15 @@ class DivergenceWatch:
         """Is this a state worth going back to?"""
         if self.smoothed is None:
             return True
-        return self.smoothed <= self.best + self.settings.rise * self.scale / 4
+        return self.smoothed <= self.best + self.settings.rise * self.guessing / 4
 
     def numbers(self) -> dict[str, float | None]:
         """What a checkpoint keeps."""
         best = self.best if math.isfinite(self.best) else None
-        return {"smoothed": self.smoothed, "best": best, "scale": self.scale}
+        return {"smoothed": self.smoothed, "best": best}
 
     def restore(self, numbers: dict[str, float | None]) -> None:
         """Go on from `numbers()`."""
         self.smoothed = numbers["smoothed"]
-        best, scale = numbers["best"], numbers["scale"]
+        best = numbers["best"]
         self.best = math.inf if best is None else best
-        self.scale = 1.0 if scale is None else scale

@@ -6,6 +6,7 @@ group keeps its original √dim. All members are trained together, as one stack.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -66,6 +67,7 @@ def retrain(
             temperature=0.0,
         ),
         schedule=settings.schedule,
+        guessing=len(members) * math.log(stack.layout.outputs.size),
         masks=stack.masks,
         clip=settings.clip,
         divergence=settings.divergence,

@@ -139,6 +139,7 @@ def start_chain(
         prior=bound,
         sampler=sampler,
         schedule=settings.schedule,
+        guessing=math.log(layout.outputs.size),
         clip=settings.clip,
         divergence=settings.divergence,
         near_zero=lambda: near_zero_groups(bound, sampler),

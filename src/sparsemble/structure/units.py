@@ -121,6 +121,11 @@ class Layout:
         """The input space, if the layout lets inputs go."""
         return next((space for space in self.spaces if space.kind is SpaceKind.INPUT), None)
 
+    @property
+    def outputs(self) -> Space:
+        """The output space, whose units are never removed."""
+        return next(space for space in self.spaces if space.kind is SpaceKind.OUTPUT)
+
     def space(self, name: str) -> Space:
         """The space called `name`."""
         return next(space for space in self.spaces if space.name == name)
