@@ -43,6 +43,10 @@ def compact(network: nn.Module, layout: Layout, masks: Mapping[str, Tensor]) -> 
     )
     """
     full = {name: tensor.detach().cpu() for name, tensor in network.named_parameters()}
+    masks = {
+        name: masks.get(name, torch.ones_like(full[name], dtype=torch.bool))
+        for name in layout.weights
+    }
     pruned = {
         name: tensor * masks[name] if name in masks else tensor for name, tensor in full.items()
     }
@@ -67,15 +71,19 @@ def compact(network: nn.Module, layout: Layout, masks: Mapping[str, Tensor]) -> 
 
 def load_tensors(network: nn.Module, tensors: Mapping[str, Tensor]) -> None:
     """Replace parameters of `network` by tensors of any size, keeping layers' own sizes true."""
+    names: dict[int, list[str]] = {}
+    for name, parameter in network.named_parameters(remove_duplicate=False):
+        names.setdefault(id(parameter), []).append(name)
     for name, tensor in tensors.items():
-        path, _, leaf = name.rpartition(".")
-        layer = network.get_submodule(path)
-        old = layer.get_parameter(leaf)
+        old = network.get_parameter(name)
         device = tensor.device if old.is_meta else old.device
-        values = tensor.to(device, copy=True)
-        setattr(layer, leaf, nn.Parameter(values, requires_grad=old.requires_grad))
-        if isinstance(layer, nn.Linear) and leaf == "weight":
-            layer.out_features, layer.in_features = tensor.shape
+        new = nn.Parameter(tensor.to(device, copy=True), requires_grad=old.requires_grad)
+        for alias in names[id(old)]:  # a tied parameter stays one parameter
+            path, _, leaf = alias.rpartition(".")
+            layer = network.get_submodule(path)
+            setattr(layer, leaf, new)
+            if isinstance(layer, nn.Linear) and leaf == "weight":
+                layer.out_features, layer.in_features = tensor.shape
 
 
 def _without_folded(mask: Tensor, name: str, layout: Layout, staying: Survivors) -> Tensor:

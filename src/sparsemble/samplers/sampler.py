@@ -35,7 +35,7 @@ class Sampler(Optimizer, ABC):
     ) -> None:
         if not (lr >= 0 and math.isfinite(lr)):
             raise InputError(f"lr = {lr}: the learning rate must be a finite number, 0 or more")
-        if num_data < 1:
+        if not num_data >= 1:
             raise InputError(f"num_data = {num_data}: the number of training examples is needed")
         if not (temperature >= 0 and math.isfinite(temperature)):
             raise InputError(

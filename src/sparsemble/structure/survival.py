@@ -57,20 +57,24 @@ def _fold_constants(
             continue
         value = space.constant(_bias_of(layout, parameters, gain, space))
         readers = layout.slots_of(space.name, Role.CONSUMER)
-        if not all(_bias_slot(layout, reader) for reader in readers):
+        if not all(_all_biased(layout, reader) for reader in readers):
             idle &= value == 0
         folded[space.name] = idle
         constant = torch.where(idle, value, 0.0)
         for reader in readers:
-            bias = _bias_slot(layout, reader)
-            if bias is not None:
-                weight = parameters[reader.parameter]
-                added = _spread_over(constant, reader, weight.shape[reader.dim])
-                shape = [1] * weight.ndim
-                shape[reader.dim] = -1
-                others = [d for d in range(weight.ndim) if d != _producer(layout, reader).dim]
-                contribution = (weight * added.view(shape)).sum(others)
-                gain[bias.parameter] = gain.get(bias.parameter, 0) + contribution
+            weight = parameters[reader.parameter]
+            added = _spread_over(constant, reader, weight.shape[reader.dim])
+            shape = [1] * weight.ndim
+            shape[reader.dim] = -1
+            for producer in _producers(layout, reader):
+                bias = _bias_slot(layout, producer)
+                if bias is None:
+                    continue
+                others = [d for d in range(weight.ndim) if d != producer.dim]
+                rows = producer.indices(layout.space(producer.space).size).flatten()
+                contribution = (weight * added.view(shape)).sum(others)[rows]
+                total = gain.get(bias.parameter, torch.zeros_like(parameters[bias.parameter]))
+                gain[bias.parameter] = total.index_add(0, rows, contribution)
     return folded, gain
 
 
@@ -82,19 +86,17 @@ def _live_units(
         for space in layout.spaces
     }
     links = [
-        (reader, _producer_or_none(layout, reader))
+        (reader, producer)
         for space in layout.spaces
         for reader in layout.slots_of(space.name, Role.CONSUMER)
+        for producer in _producers(layout, reader) or (None,)
     ]
-    reads = {
-        reader: _unit_links(layout, parameters[reader.parameter] != 0, reader, producer)
-        for reader, producer in links
-    }
+    reads = {link: _unit_links(layout, parameters[link[0].parameter] != 0, *link) for link in links}
     changed = True
     while changed:
         changed = False
         for reader, producer in links:
-            used = reads[reader]
+            used = reads[reader, producer]
             if producer is not None:
                 used = used[:, live[producer.space]]
             found = used.any(1) & ~folded[reader.space] & ~live[reader.space]
@@ -135,21 +137,18 @@ def _unit_links(layout: Layout, present: Tensor, reader: Slot, producer: Slot | 
     return by_producer[:, owned].flatten(2).any(2)
 
 
-def _producer_or_none(layout: Layout, reader: Slot) -> Slot | None:
-    return next((s for s in layout.slots_on(reader.parameter) if s.role is Role.PRODUCER), None)
+def _producers(layout: Layout, reader: Slot) -> tuple[Slot, ...]:
+    """The slots of the units that `reader`'s parameter computes: one space, or several stacked."""
+    return tuple(s for s in layout.slots_on(reader.parameter) if s.role is Role.PRODUCER)
 
 
-def _producer(layout: Layout, reader: Slot) -> Slot:
-    producer = _producer_or_none(layout, reader)
-    assert producer is not None, "only readers with a producer have a bias to fold into"
-    return producer
+def _all_biased(layout: Layout, reader: Slot) -> bool:
+    producers = _producers(layout, reader)
+    return bool(producers) and all(_bias_slot(layout, producer) for producer in producers)
 
 
-def _bias_slot(layout: Layout, reader: Slot) -> Slot | None:
-    """A bias of the units that `reader`'s parameter computes, with the same arrangement."""
-    producer = _producer_or_none(layout, reader)
-    if producer is None:
-        return None
+def _bias_slot(layout: Layout, producer: Slot) -> Slot | None:
+    """A bias of the units of `producer`, with the same arrangement."""
     return next(
         (
             bias

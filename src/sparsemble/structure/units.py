@@ -152,7 +152,26 @@ class Layout:
                 Family(family.name, tuple(moved[slot] for slot in family.slots))
                 for family in self.families
             ),
+            matrices=tuple(self._moved_rows(matrix, sizes) for matrix in self.matrices),
         )
+
+    def _moved_rows(self, matrix: Matrix, sizes: Mapping[str, int]) -> Matrix:
+        """The same rows where they stand after `with_sizes(sizes)`."""
+        if matrix.rows is None:
+            return matrix
+        start, end = (self._moved_row(matrix.parameters[0], row, sizes) for row in matrix.rows)
+        return replace(matrix, rows=(start, end))
+
+    def _moved_row(self, parameter: str, row: int, sizes: Mapping[str, int]) -> int:
+        """Where the boundary before `row` goes: whole tiles before it grow or shrink."""
+        moved = row
+        for slot in self.slots_on(parameter):
+            if slot.dim == 0:
+                before = slot.extent(self.space(slot.space).size) // slot.tile
+                after = slot.extent(sizes[slot.space]) // slot.tile
+                tiles = min(max((row - slot.offset) // before, 0), slot.tile)
+                moved += tiles * (after - before)
+        return moved
 
     def shape_with(self, sizes: Mapping[str, int], name: str, shape: Sequence[int]) -> list[int]:
         """The shape of parameter `name`, now `shape`, after `with_sizes(sizes)`."""
