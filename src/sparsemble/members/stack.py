@@ -1,9 +1,11 @@
 """A stack: several members computed together, as one batched product a layer.
 
-Members differ in size, so their parameters are padded with zeros to the largest and stacked along
-a leading member dimension; a padded unit is read with weight zero, so outputs are the members'
-own. Feed-forward stacks run feature-major (`features × batch`): picking a member's inputs is then
-a copy of whole rows, and every layer one `baddbmm`. Other networks run through `torch.vmap`.
+Members differ in size, so their parameters are padded with zeros and stacked along a leading
+member dimension; a padded unit is read with weight zero, so outputs are the members' own. Their
+inputs are padded to the union of what any of them reads: samples of one chain read nearly the
+same, and the first layer of all members is then a single product. Feed-forward stacks run
+feature-major (`features × batch`), every further layer one `baddbmm`; other networks run through
+`torch.vmap`.
 
 The stack is derived from the members and writes back to them; it is never saved itself.
 """
@@ -15,12 +17,11 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
-from torch.nn.utils.rnn import pad_sequence
 
 from sparsemble.layouts.layers import flat_layers, is_elementwise
 from sparsemble.members.member import Member
 
-_CHUNK = 256
+_CHUNK = 512
 """Examples computed at a time when predicting: the activations then stay in the CPU's cache."""
 
 
@@ -30,11 +31,12 @@ class Stack:
     def __init__(self, members: Sequence[Member]) -> None:
         self.members = list(members)
         self.network = members[0].network
+        self._shared = _union_of_inputs(members)
         small = members[0].layout
         self._sizes = {
             space.name: max(member.layout.space(space.name).size for member in members)
             for space in small.spaces
-        }
+        } | {name: len(union) for name, union in self._shared.items()}
         self.layout = small.with_sizes(self._sizes)
         """The description of one padded network."""
         named = [dict(member.network.named_parameters()) for member in members]
@@ -46,7 +48,6 @@ class Stack:
             name: self._padded(name, [member.masks[name] for member in members])
             for name in members[0].masks
         }
-        self._inputs = self._input_rows()
         self._forward = self._feedforward() or self._any_network
 
     def train(self, mode: bool = True) -> None:
@@ -87,27 +88,20 @@ class Stack:
     def _region(self, member: Member, name: str, shape: Sequence[int]) -> tuple[Tensor, ...]:
         """Where a member's parameter lies within the padded one, as an index."""
         units = {space.name: torch.arange(space.size) for space in member.layout.spaces}
+        for space, union in self._shared.items():
+            units[space] = torch.searchsorted(union, member.origin.units[space])
         positions = [
             self.layout.surviving_positions(name, dim, length, units)
             for dim, length in enumerate(shape)
         ]
         return torch.meshgrid(*positions, indexing="ij")
 
-    def _input_rows(self) -> Tensor | None:
-        """For each member the rows of the feature-major input it reads, padded with row 0."""
-        if all(member.inputs is None for member in self.members):
-            return None
-        space = self.layout.inputs
-        assert space is not None, "only a layout with an input space drops inputs"
-        return pad_sequence([m.origin.units[space.name] for m in self.members], True, 0)
-
-    def _gathered(self, inputs: Tensor) -> Tensor:
-        """`(members, features, batch)`, or `(features, batch)` if all members read all inputs."""
-        rows = inputs.flatten(1).t()
-        if self._inputs is None:
-            return rows
-        picked = rows.contiguous().index_select(0, self._inputs.flatten())
-        return picked.view(*self._inputs.shape, -1)
+    def _selected(self, inputs: Tensor) -> Tensor:
+        """The inputs that any member reads."""
+        for space, union in self._shared.items():
+            if len(union) < self.members[0].origin.sizes[space]:
+                return inputs.flatten(1).index_select(1, union)
+        return inputs
 
     def _feedforward(self) -> Callable[[Tensor], Tensor] | None:
         """The feature-major pass, if the network is made of layers that allow it."""
@@ -117,7 +111,7 @@ class Stack:
             return None
 
         def forward(inputs: Tensor) -> Tensor:
-            hidden = self._gathered(inputs)
+            hidden = self._selected(inputs).flatten(1).t()
             for name, layer in layers:
                 if type(layer) is nn.Linear:
                     prefix = f"{name}." if name else ""
@@ -131,19 +125,21 @@ class Stack:
         return forward
 
     def _any_network(self, inputs: Tensor) -> Tensor:
-        if self._inputs is None:
-            features, dims = inputs, None
-        else:
-            features, dims = self._gathered(inputs).transpose(1, 2), 0
-
         def one(parameters: Mapping[str, Tensor], batch: Tensor) -> Tensor:
             logits: Tensor = functional_call(self.network, dict(parameters), (batch,))
             return logits
 
-        logits: Tensor = torch.vmap(one, in_dims=(0, dims), randomness="different")(
-            self.parameters, features
-        )
+        together = torch.vmap(one, in_dims=(0, None), randomness="different")
+        logits: Tensor = together(self.parameters, self._selected(inputs))
         return logits
+
+
+def _union_of_inputs(members: Sequence[Member]) -> dict[str, Tensor]:
+    """The inputs that any of the members reads, in order, by the name of the input space."""
+    space = members[0].layout.inputs
+    if space is None:
+        return {}
+    return {space.name: torch.cat([m.origin.units[space.name] for m in members]).unique()}
 
 
 def _batched_linear(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
