@@ -123,7 +123,7 @@ def alone_step(member: Member) -> Callable[[], None]:
 def retraining() -> None:
     members = list(sparse_ensemble())
     inputs, targets = batch()
-    steps = 10
+    steps = 50
     data = as_dataset(inputs.repeat(steps, 1), targets.repeat(steps), num_classes=10)
     settings = RetrainSettings(epochs=1, schedule=Constant(rate=0.01), batch_size=BATCH)
     alone = [alone_step(member) for member in members]
@@ -136,7 +136,7 @@ def retraining() -> None:
             for _ in range(steps):
                 step()
 
-    times = alternate({"together": together, "alone": one_by_one}, rounds=9, repeats=2)
+    times = alternate({"together": together, "alone": one_by_one}, rounds=7, repeats=1)
     report("retraining 18 members together ÷ one by one", times["together"], times["alone"], 0.5)
 
 

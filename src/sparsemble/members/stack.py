@@ -58,16 +58,18 @@ class Stack:
         """Logits of every member, `(members, batch, classes)`."""
         return self._forward(inputs)
 
-    def predict(self, inputs: Tensor) -> Tensor:
-        """Logits of every member without gradients, in chunks that bound the memory."""
+    def predict(
+        self, inputs: Tensor, then: Callable[[Tensor], Tensor] = lambda logits: logits
+    ) -> Tensor:
+        """`then(logits)` of every member without gradients, in chunks that bound the memory."""
         was_training = self.network.training
         self.train(False)
         try:
             with torch.no_grad():
-                parts = [self._forward(chunk) for chunk in inputs.split(_CHUNK)]
+                parts = [then(self._forward(chunk)) for chunk in inputs.split(_CHUNK)]
         finally:
             self.train(was_training)
-        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=-2)
 
     def write_back(self) -> None:
         """Copy the stacked parameters into the members."""
@@ -146,8 +148,9 @@ def _batched_linear(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> Tens
     """`W·h + b` for every member; `h` may still be shared by all of them."""
     members, out_features, in_features = weight.shape
     if hidden.ndim == 2:
-        shared = (weight.reshape(-1, in_features) @ hidden).view(members, out_features, -1)
-        return shared if bias is None else shared + bias.unsqueeze(2)
+        flat = weight.reshape(-1, in_features)
+        product = flat @ hidden if bias is None else torch.addmm(bias.view(-1, 1), flat, hidden)
+        return product.view(members, out_features, -1)
     if bias is None:
         return torch.bmm(weight, hidden)
     return torch.baddbmm(bias.unsqueeze(2), weight, hidden)
