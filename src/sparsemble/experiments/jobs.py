@@ -67,13 +67,16 @@ def chain_key(recipe: Recipe) -> str:
 
 
 def _run_batch(batch: list[Job], work: Path, data_folder: Path | None) -> list[Result]:
-    return [_run(job, work, data_folder, None) for job in batch]
+    # Several processes share the terminal: whole lines, not bars.
+    console = Console(highlight=False, force_terminal=False)
+    return [_run(job, work, data_folder, console) for job in batch]
 
 
 def _run(job: Job, work: Path, data_folder: Path | None, console: Console | None) -> Result:
     key = chain_key(job.recipe)
     label = f"{job.recipe.name} seed {job.recipe.seed}"
-    progress = TerminalProgress(console, label, job.recipe.chain.chains) if console else None
+    chains = job.recipe.chain.chains
+    progress = TerminalProgress(console, label, chains, lines_every=60) if console else None
     try:
         result, _ = run_recipe(
             job.recipe,

@@ -22,13 +22,16 @@ _WORDS = {"chain": "sampling", "retrain": "retraining"}
 
 
 class TerminalProgress(Observer):
-    """A live bar on a terminal, a plain line every ten seconds elsewhere."""
+    """A live bar on a terminal, a plain line every `lines_every` seconds elsewhere."""
 
-    def __init__(self, console: Console, label: str, chains: int = 1) -> None:
+    def __init__(
+        self, console: Console, label: str, chains: int = 1, lines_every: float = 10
+    ) -> None:
         self._console = console
         self._label = label
         self._chains = chains
         self._live = console.is_terminal
+        self._pause = 0.2 if self._live else lines_every
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -66,7 +69,7 @@ class TerminalProgress(Observer):
 
     def stepped(self, chain: int, step: int, loss: float, save: Callable[[], ChainState]) -> None:
         """Move the bar."""
-        if time.monotonic() - self._shown > (0.2 if self._live else 10):
+        if time.monotonic() - self._shown > self._pause:
             self._move(self._base + step)
 
     def epoch_ended(self, record: EpochRecord) -> None:
