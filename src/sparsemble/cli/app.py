@@ -114,7 +114,9 @@ def reproduce(
     tables: Annotated[
         bool, typer.Option("--tables", help="Only print the tables of the result files.")
     ] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
+    into: Annotated[
+        Path | None, typer.Option("--into", help="Put the tables between this file's marks.")
+    ] = None,
     data: DataFolder = None,
     threads: Threads = None,
 ) -> None:
@@ -124,7 +126,7 @@ def reproduce(
     """
     from sparsemble.errors import InputError
     from sparsemble.experiments import mnist
-    from sparsemble.experiments.tables import table1, table2
+    from sparsemble.experiments.tables import put_into, table1, table2
 
     if experiment != "mnist":
         raise InputError(f"experiment {experiment!r} is not known; there is mnist")
@@ -147,11 +149,11 @@ def reproduce(
                 f"parameters {result.parameters_ratio:.2f}×, FLOPs {result.flops_ratio:.2f}×"
             )
     results = mnist.results_in(out)
-    for sheet in (table1(results), table2(results)):
-        if markdown:
-            print(f"{sheet.title}\n\n{sheet.markdown()}\n")
-        else:
-            console.print(sheet.rich())
+    sheets = (table1(results), table2(results))
+    for sheet in sheets:
+        console.print(sheet.rich())
+    if into is not None:
+        put_into(into, sheets)
 
 
 @app.command()

@@ -5,11 +5,16 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from rich.table import Table
 
+from sparsemble.errors import InputError
 from sparsemble.experiments.mnist import ROWS, Row
 from sparsemble.experiments.results import Result
+from sparsemble.store import write_atomically
+
+BEGIN, END = "<!-- results -->", "<!-- end of results -->"
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,20 @@ def table2(results: Mapping[str, Sequence[Result]]) -> Sheet:
             if row.paper_structure and results[row.recipe] and row.recipe != "mnist-sgd"
         ),
     )
+
+
+def put_into(path: Path, sheets: Sequence[Sheet]) -> None:
+    """Replace what stands between the marks of a Markdown file by the tables."""
+    try:
+        text = path.read_text()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise InputError(f"{path} lacks the marks {BEGIN!r} and {END!r}")
+    tables = "\n".join(f"{sheet.title}\n\n{sheet.markdown()}\n" for sheet in sheets)
+    write_atomically(path, f"{before}{begin}\n{tables}\n{end}{after}".encode())
 
 
 def _row1(row: Row, results: Sequence[Result]) -> tuple[str, ...]:

@@ -1,0 +1,148 @@
+"""Experiments: result files, the tables made from them, and jobs that share chains."""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+import sparsemble
+from sparsemble.errors import CorruptFileError, InputError
+from sparsemble.experiments import mnist
+from sparsemble.experiments.demo import comparison
+from sparsemble.experiments.jobs import Job, chain_key, run_jobs
+from sparsemble.experiments.results import read_result
+from sparsemble.experiments.tables import put_into, spread, table1, table2
+from sparsemble.recipes import load_recipe
+
+ROOT = Path(__file__).parent.parent
+QUICK = {"chain.epochs": 6, "chain.burn_in": 2, "chain.interval": 2, "retrain.epochs": 1}
+
+
+def quick(seed: int = 0, **changes) -> sparsemble.Recipe:
+    return load_recipe("digits", QUICK | {"seed": seed} | changes)
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    """Two recipes that share a chain, and one with another seed, run as jobs."""
+    folder = tmp_path_factory.mktemp("jobs")
+    jobs = [
+        Job(quick(), folder / "out" / "a.json"),
+        Job(quick(**{"prune.sparsity": 0.5}), folder / "out" / "b.json"),
+        Job(quick(seed=1), folder / "out" / "c.json"),
+    ]
+    results = dict(run_jobs(jobs, work=folder / "work"))
+    return folder, jobs, results
+
+
+def test_recipes_that_differ_after_the_chain_share_it(done):
+    folder, jobs, results = done
+    chains = [path for path in (folder / "work").iterdir() if path.name.startswith("chain-")]
+    assert len(chains) == 2
+    assert results[jobs[0]].parameters < results[jobs[1]].parameters
+    assert chain_key(jobs[0].recipe) == chain_key(jobs[1].recipe) != chain_key(jobs[2].recipe)
+
+
+def test_the_number_of_chains_is_no_part_of_what_is_shared():
+    one, many = load_recipe("mnist-sgd"), load_recipe("mnist-sgd-ensemble")
+    assert chain_key(one) == chain_key(many)
+
+
+def test_finished_jobs_are_read_not_run(done):
+    folder, jobs, results = done
+    again = dict(run_jobs(jobs, work=folder / "nowhere"))
+    assert again == results
+    assert not (folder / "nowhere").exists()
+
+
+def test_processes_give_the_same_bits_as_one_process(done):
+    folder, jobs, results = done
+    elsewhere = [Job(job.recipe, folder / "again" / job.result.name) for job in jobs]
+    again = dict(run_jobs(elsewhere, work=folder / "work2", processes=2))
+    for job, other in zip(jobs, elsewhere, strict=True):
+        assert again[other].metrics == results[job].metrics
+
+
+def test_a_result_says_how_to_repeat_it(done):
+    _, jobs, results = done
+    result = results[jobs[2]]
+    assert result.recipe == jobs[2].recipe
+    assert {"sparsemble", "torch", "python", "threads", "commit"} <= set(result.provenance)
+    assert result.provenance["threads"] == torch.get_num_threads()
+    assert len(result.structures) == 2
+    assert sum(result.member_parameters) == result.parameters
+
+
+def test_a_changed_result_file_is_refused(done):
+    folder, jobs, _ = done
+    path = folder / "changed.json"
+    text = jobs[0].result.read_text()
+    path.write_text(re.sub(r'"error": [0-9.]+', '"error": 0.0001', text, count=1))
+    with pytest.raises(CorruptFileError, match="does not match its checksum"):
+        read_result(path)
+
+
+def test_the_demonstration_compares_one_dense_network_with_both_ensembles(done):
+    _, jobs, results = done
+    sheet = comparison(results[jobs[1]], results[jobs[0]])
+    assert [row[0] for row in sheet.rows] == [
+        "SGD, 1 dense network (mean of 2)",
+        "SGD ensemble of 2",
+        "Sparse structured ensemble of 2",
+    ]
+    assert sheet.rows[0][4:] == ("1.00×", "1.00×", "1.00×")
+    assert sheet.rows[2][1] == f"{100 * results[jobs[0]].metrics['error']:.2f}"
+
+
+def test_spread_is_mean_and_sample_deviation():
+    assert spread([1.0]) == "1.00"
+    assert spread([1.0, 2.0, 3.0]) == "2.00 ± 1.00"
+
+
+def test_tables_say_what_was_not_run(tmp_path):
+    results = mnist.results_in(tmp_path)
+    rows = table1(results).rows
+    assert [row[0] for row in rows] == [row.method for row in mnist.ROWS]
+    assert {row[2] for row in rows} == {"not run"}
+    assert [row[-1] for row in rows] == ["1.66", "1.49", "1.53", "1.26", "1.39", "1.26", "1.29"]
+    assert table2(results).rows == ()
+
+
+def test_our_rows_run_before_the_baselines(monkeypatch, tmp_path):
+    seen = []
+    monkeypatch.setattr(mnist, "run_jobs", lambda jobs, **_: seen.extend(jobs))
+    mnist.reproduce(seeds=3, ensemble_seeds=2, out=tmp_path, work=tmp_path)
+    names = [job.result.stem for job in seen]
+    assert names[:3] == [f"mnist-sgld-gsp-90-seed{k}" for k in range(3)]
+    assert len(names) == 6 * 3 + 2
+    assert names.index("mnist-sgld-l1-96-seed2") < names.index("mnist-sgld-seed0")
+    assert names.index("mnist-sgld-seed0") < names.index("mnist-sgd-seed0")
+
+
+def test_the_readme_shows_the_tables_of_the_committed_results(tmp_path):
+    copy = tmp_path / "README.md"
+    copy.write_bytes((ROOT / "README.md").read_bytes())
+    results = mnist.results_in(ROOT / "results" / "mnist")
+    put_into(copy, (table1(results), table2(results)))
+    assert copy.read_text() == (ROOT / "README.md").read_text()
+
+
+def test_tables_are_only_put_between_marks(tmp_path):
+    plain = tmp_path / "plain.md"
+    plain.write_text("no marks")
+    with pytest.raises(InputError, match="lacks the marks"):
+        put_into(plain, ())
+    assert plain.read_text() == "no marks"
+
+
+def test_the_readmes_example_runs(tmp_path, monkeypatch, capsys):
+    readme = (ROOT / "README.md").read_text()
+    code = re.search(r"```python\n(.*?)```", readme, re.DOTALL)
+    assert code is not None
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code.group(1), "README.md", "exec"), {})
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0].startswith("Metrics(error=")
+    assert float(printed[1]) < 1
+    assert (tmp_path / "digits-ensemble" / "manifest.json").exists()
