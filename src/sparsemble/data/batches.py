@@ -1,4 +1,4 @@
-"""Mini-batches whose order is a function of (seed, epoch), so that a run can be resumed anywhere.
+"""Mini-batches in an order that (seed, epoch, variant) fix, so a run can be resumed anywhere.
 
 `num_data` is the N of the posterior: the number of units the mean loss averages over.
 """
@@ -24,8 +24,10 @@ class Batches(Protocol):
     steps: int
     """Batches in an epoch."""
 
-    def epoch(self, number: int, start: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
-        """The batches of epoch `number` from position `start` on."""
+    def epoch(
+        self, number: int, start: int = 0, variant: int = 0
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        """The batches of epoch `number` from position `start` on; another order a variant."""
         ...
 
 
@@ -40,9 +42,12 @@ class ArrayBatches:
         self.num_data = len(data)
         self.steps = -(-len(data) // self.batch_size)
 
-    def epoch(self, number: int, start: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
-        """The batches of epoch `number` from position `start` on."""
-        generator = torch.Generator().manual_seed(derive(self.seed, "epoch", number))
+    def epoch(
+        self, number: int, start: int = 0, variant: int = 0
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        """The batches of epoch `number` from position `start` on; another order a variant."""
+        seed = derive(self.seed, "epoch", number, variant)
+        generator = torch.Generator().manual_seed(seed)
         order = torch.randperm(self.num_data, generator=generator)
         for rows in order.split(self.batch_size)[start:]:
             yield self.inputs.index_select(0, rows), self.targets.index_select(0, rows)
@@ -80,10 +85,12 @@ class LoaderBatches:
                 "the data loader's dataset has no length: give num_data, the number of examples"
             ) from None
 
-    def epoch(self, number: int, start: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
-        """The batches of epoch `number` from position `start` on."""
+    def epoch(
+        self, number: int, start: int = 0, variant: int = 0
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        """The batches of epoch `number` from position `start` on; another order a variant."""
         outer = torch.get_rng_state()
-        torch.manual_seed(derive(self.seed, "loader", number))
+        torch.manual_seed(derive(self.seed, "loader", number, variant))
         batches = iter(self.loader)
         inner = torch.get_rng_state()
         torch.set_rng_state(outer)

@@ -3,7 +3,8 @@
 A step is, in this order: backward, clip, prior, sampler, masks. Stage 1 runs it on a network at a
 temperature; an SGD baseline is the same at temperature 0; retraining is the same on a stack of
 members with their masks. A chain can be stopped after any step and resumed from `state()` to the
-same bits. If it diverges it returns to its last good state, with a new noise and a lower rate.
+same bits. If it diverges it returns to a good state, with a new noise, another order of the data
+and a lower rate; if that does not help, to an earlier one.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ class Chain:
         self._rate_factor = 1.0
         self._epoch_loss = 0.0
         self._random = _seeded_state(derive(identity.seed, "dropout", 0))
-        self._good = self._snapshot()
+        self._good = self._earlier = self._snapshot()
 
     def run(self, until: int) -> None:
         """Go on until `until` steps are done."""
@@ -101,7 +102,7 @@ class Chain:
         """Run to the end of the epoch or to `until`; `False` if the chain diverged."""
         epoch, position = divmod(self.step, self._batches.steps)
         started = time.perf_counter()
-        for inputs, targets in self._batches.epoch(epoch, position):
+        for inputs, targets in self._batches.epoch(epoch, position, self._rollbacks):
             loss = self._advance(inputs, targets)
             self._reason = self._watch.reason(loss)
             if self._reason is not None:
@@ -152,7 +153,7 @@ class Chain:
             )
         )
         if self._watch.calm:
-            self._good = self._snapshot()
+            self._earlier, self._good = self._good, self._snapshot()
 
     def _noise_to_drift(self) -> float:
         """Size of the injected noise over the size of the gradient step, at the last step."""
@@ -164,7 +165,10 @@ class Chain:
         return noise / drift if drift > 0 else math.inf
 
     def _roll_back(self) -> None:
-        """Return to the last good state with another noise and a lower rate."""
+        """Return to a good state with another noise, order of the data and lower rate.
+
+        The last good state may already have been on its way: it gets one chance.
+        """
         self._rollbacks += 1
         where = f"{self.identity.stage} {self.identity.number} at step {self.step + 1}"
         if self._rollbacks > self._divergence.max_rollbacks:
@@ -175,6 +179,7 @@ class Chain:
         self._rate_factor /= self._divergence.slow_down
         diverged_at = self.step + 1
         self._load(self._good)
+        self._good = self._earlier
         self._sampler.reseed(derive(self.identity.seed, "noise", self._rollbacks))
         torch.manual_seed(derive(self.identity.seed, "dropout", self._rollbacks))
         self._observer.rolled_back(
@@ -192,12 +197,16 @@ class Chain:
         """What `resume` needs; valid between steps, also inside an observer."""
         now = self._snapshot()
         tensors = dict(now.tensors)
-        tensors |= {f"good/{name}": tensor for name, tensor in self._good.tensors.items()}
+        kept = {"good": self._good}
+        if self._earlier is not self._good:
+            kept["earlier"] = self._earlier
+        for place, good in kept.items():
+            tensors |= {f"{place}/{name}": tensor for name, tensor in good.tensors.items()}
         tensors["random"] = torch.get_rng_state() if self._running else self._random
         numbers = {
             **now.numbers,
             "chain": self.identity.number,
-            "good": self._good.numbers,
+            **{place: good.numbers for place, good in kept.items()},
             "rollbacks": self._rollbacks,
             "rate_factor": self._rate_factor,
         }
@@ -205,13 +214,13 @@ class Chain:
 
     def resume(self, state: ChainState) -> None:
         """Go back to a saved state."""
-        current = {k: t for k, t in state.tensors.items() if not k.startswith("good/")}
-        good = {
-            k.removeprefix("good/"): t for k, t in state.tensors.items() if k.startswith("good/")
+        current = {
+            k: t for k, t in state.tensors.items() if not k.startswith(("good/", "earlier/"))
         }
         self._random = current.pop("random")
         self._load(ChainState(current, state.numbers))
-        self._good = ChainState(good, state.numbers["good"])
+        self._good = _part(state, "good")
+        self._earlier = _part(state, "earlier") if "earlier" in state.numbers else self._good
         self._rollbacks = state.numbers["rollbacks"]
         self._rate_factor = state.numbers["rate_factor"]
 
@@ -269,6 +278,13 @@ def _random_stream(chain: Chain) -> Iterator[None]:
         chain._random = torch.get_rng_state()
         torch.set_rng_state(outer)
         torch.set_flush_denormal(False)
+
+
+def _part(state: ChainState, place: str) -> ChainState:
+    """A good state kept within another one."""
+    prefix = f"{place}/"
+    tensors = {k.removeprefix(prefix): t for k, t in state.tensors.items() if k.startswith(prefix)}
+    return ChainState(tensors, state.numbers[place])
 
 
 def _seeded_state(seed: int) -> Tensor:

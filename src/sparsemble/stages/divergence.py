@@ -1,7 +1,8 @@
 """Divergence: a chain at a high constant rate can leave for good; this notices.
 
 A chain has diverged when its loss is not finite, or when the smoothed loss has risen above its
-best by more than `rise` times the loss of guessing (every class equally probable).
+best by more than `rise` times the loss of guessing (every class equally probable). One step counts
+as at most twice that loss: at a high rate single bad steps happen, and pass.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ class DivergenceWatch:
         if not math.isfinite(loss):
             return f"the loss is {loss}"
         if self.smoothed is None:
-            self.smoothed = loss
-        self.smoothed += _SMOOTHING * (loss - self.smoothed)
+            self.smoothed = min(loss, 2 * self.guessing)
+        self.smoothed += _SMOOTHING * (min(loss, 2 * self.guessing) - self.smoothed)
         self.best = min(self.best, self.smoothed)
         if self.smoothed > self.best + self.settings.rise * self.guessing:
             return f"the smoothed loss rose from {self.best:.4g} to {self.smoothed:.4g}"
