@@ -53,7 +53,7 @@ def comparison(dense: Result, ours: Result) -> Sheet:
                 f"{result.disk_bytes / one_on_disk:.2f}×",
             )
         )
-    header = ("", "Test error %", "NLL", "ECE", "Parameters", "FLOPs", "Disk")
+    header = ("", "Error %", "NLL", "ECE", "Parameters", "FLOPs", "Disk")
     return Sheet("Digits: 1,200 images to learn from, 597 to test on", header, tuple(rows))
 
 
