@@ -52,4 +52,4 @@ def sparse_member(seed: int) -> Member:
 
 def sparse_ensemble(count: int = 18) -> Ensemble:
     """Members of the 96 % structure."""
-    return Ensemble([sparse_member(seed) for seed in range(count)], dense_cost=(266_200, 532_400))
+    return Ensemble([sparse_member(seed) for seed in range(count)])

@@ -178,6 +178,62 @@ def test_a_diverging_chain_goes_back_slows_down_and_says_so(data):
     assert all(bool(p.isfinite().all()) for s in samples for p in s.parameters.values())
 
 
+def test_samples_and_epochs_of_a_diverged_stretch_are_taken_again(data):
+    class Log(Observer):
+        def __init__(self):
+            self.events = []
+
+        def sampled(self, sample, save):
+            self.events.append(("sample", sample.step))
+
+        def rolled_back(self, rollback):
+            self.events.append(("back", rollback.back_to))
+
+    log = Log()
+    chosen = settings(
+        sampler=SamplerSettings(temperature=1),
+        schedule=Constant(rate=2.0),
+        epochs=30,
+        burn_in=0,
+        interval=1,
+        divergence=DivergenceSettings(rise=0.02, max_rollbacks=50),
+    )
+    samples = run(data, chosen, dropout=0.0, prior=NoPrior(), observer=log)
+    undone = [
+        (place, step)
+        for place, (kind, back) in enumerate(log.events)
+        if kind == "back"
+        for before, step in log.events[:place]
+        if before == "sample" and step > back
+    ]
+    assert undone  # some samples were thrown away with the stretch they came from
+    for place, step in undone:
+        assert ("sample", step) in log.events[place:]
+    assert [sample.step for sample in samples] == [7 * (k + 1) for k in range(30)]
+
+
+def test_clipping_holds_each_member_by_itself():
+    from sparsemble.stages.chain import clip_gradients
+
+    gradients = [torch.tensor([[3.0, 0.0], [0.3, 0.0]]), torch.tensor([[[4.0]], [[0.4]]])]
+    clip_gradients(gradients, 1.0, batch_dims=1)
+    assert torch.allclose(gradients[0], torch.tensor([[0.6, 0.0], [0.3, 0.0]]))
+    assert torch.allclose(gradients[1], torch.tensor([[[0.8]], [[0.4]]]))
+
+
+def test_clipping_one_network_is_pytorchs():
+    from sparsemble.stages.chain import clip_gradients
+
+    parameters = [nn.Parameter(torch.randn(3, 4)), nn.Parameter(torch.randn(5))]
+    for parameter in parameters:
+        parameter.grad = torch.randn_like(parameter)
+    ours = [parameter.grad.clone() for parameter in parameters]
+    clip_gradients(ours, 0.5)
+    torch.nn.utils.clip_grad_norm_(parameters, 0.5)
+    for mine, parameter in zip(ours, parameters, strict=True):
+        torch.testing.assert_close(mine, parameter.grad, rtol=1e-5, atol=1e-7)
+
+
 def test_a_chain_that_keeps_diverging_fails_with_advice(data):
     chosen = settings(
         schedule=Constant(rate=1e6), divergence=DivergenceSettings(max_rollbacks=2, slow_down=1.0)

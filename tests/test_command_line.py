@@ -82,6 +82,9 @@ def test_learn_leaves_a_run_folder_and_goes_on_in_it(tmp_path, monkeypatch, caps
         (["reproduce", "mnist", "--row", "mnist-x"], "no row 'mnist-x'"),
         (["search", "missing.toml"], "search file missing.toml"),
         (["recipes", "nothing"], "no built-in recipe 'nothing'"),
+        (["learn", "digits", "--set", "name=../evil"], "name = '../evil'"),
+        (["learn", "digits", "--set", "chain.schedule.rate=-1"], "chain.schedule.rate = -1"),
+        (["reproduce", "mnist", "--tables"], "no result files"),
     ],
 )
 def test_bad_input_is_one_clear_line_and_exit_code_2(
@@ -93,6 +96,29 @@ def test_bad_input_is_one_clear_line_and_exit_code_2(
     assert message in err
     assert len(err.strip().splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unusable_folder_is_bad_input(tmp_path, monkeypatch, capsys):
+    (tmp_path / "file").write_text("")
+    arguments = ("learn", "digits", "--out", str(tmp_path / "file"))
+    code, _, err = run(*arguments, monkeypatch=monkeypatch, capsys=capsys)
+    assert code == 2
+    assert "cannot be used as a run folder" in err
+
+
+def test_an_interrupt_exits_with_130_and_says_how_to_go_on(tmp_path):
+    script = (
+        "import os, signal, sys\n"
+        "from sparsemble.runs.progress import TerminalProgress\n"
+        "TerminalProgress.epoch_ended = lambda *_: os.kill(os.getpid(), signal.SIGINT)\n"
+        f"sys.argv = ['sparsemble', 'learn', 'digits', '--out', {str(tmp_path / 'run')!r}]\n"
+        "from sparsemble.cli.app import main\n"
+        "main()\n"
+    )
+    answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert answer.returncode == 130
+    assert "interrupted; a run that has a folder goes on" in answer.stderr
+    assert "Traceback" not in answer.stderr
 
 
 def test_a_failing_chain_exits_with_1(tmp_path, monkeypatch, capsys):
@@ -113,6 +139,7 @@ def test_a_failing_chain_exits_with_1(tmp_path, monkeypatch, capsys):
 def test_a_damaged_checkpoint_exits_with_2(tmp_path, monkeypatch, capsys):
     arguments = ("learn", "digits", "--out", str(tmp_path / "run"), *QUICK)
     run(*arguments, monkeypatch=monkeypatch, capsys=capsys)
+    (tmp_path / "run" / "result.json").unlink()
     file = next((tmp_path / "run" / "chain").glob("sample-*.safetensors"))
     content = bytearray(file.read_bytes())
     content[-5] ^= 1

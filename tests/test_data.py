@@ -93,6 +93,66 @@ def test_a_loader_without_a_length_needs_num_data():
         LoaderBatches(DataLoader(Stream()), seed=0, num_classes=2)
 
 
+def test_a_loader_without_a_length_goes_by_num_data():
+    class Stream(IterableDataset):
+        def __iter__(self):
+            return iter([(torch.tensor([float(k)]), k % 2) for k in range(7)])
+
+    batches = LoaderBatches(DataLoader(Stream(), batch_size=3), seed=0, num_classes=2, num_data=7)
+    assert [len(y) for _, y in batches.epoch(0)] == [3, 3, 1]
+
+
+def test_a_loaders_own_generator_is_reseeded_every_epoch():
+    data = TensorDataset(torch.arange(12.0).unsqueeze(1), torch.zeros(12).long())
+
+    def order(start: int) -> list[float]:
+        generator = torch.Generator().manual_seed(start)
+        own = DataLoader(data, batch_size=12, shuffle=True, generator=generator)
+        batches = LoaderBatches(own, seed=0, num_classes=2)
+        return next(batches.epoch(3))[0].flatten().tolist()
+
+    assert order(1) == order(2)
+
+
+@pytest.mark.parametrize(
+    ("batch", "message"),
+    [
+        ((torch.zeros(2, 1), torch.zeros(2, 3)), "one number an example"),
+        ((torch.zeros(2, 1), torch.zeros(2), 1), "not a pair"),
+        ({"x": torch.zeros(2, 1)}, "not a pair"),
+    ],
+)
+def test_batches_of_another_form_are_refused(batch, message):
+    whole = DataLoader([batch], batch_size=None)
+    with pytest.raises(InputError, match=message):
+        next(LoaderBatches(whole, seed=0, num_classes=2).epoch(0))
+
+
+def test_a_flipped_byte_in_a_packed_mnist_file_is_damage(tmp_path):
+    folder = tmp_path / "mnist"
+    folder.mkdir()
+    packed = bytearray(gzip.compress(bytes(range(256)) * 40))
+    for position in range(12, len(packed), 9):
+        damaged = bytearray(packed)
+        damaged[position] ^= 0xFF
+        (folder / "train-images-idx3-ubyte.gz").write_bytes(damaged)
+        with pytest.raises(CorruptFileError):
+            mnist(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ([0, 1], "must be a list of texts"),
+        ("ab", "must be a list of texts"),
+        (["a", "a"], "has 'a' twice"),
+    ],
+)
+def test_class_names_are_different_texts(names, message):
+    with pytest.raises(InputError, match=message):
+        as_dataset(np.zeros((2, 1)), np.array([0, 1]), class_names=names)
+
+
 def test_bad_values_from_a_loader_are_refused_when_they_come():
     data = TensorDataset(torch.tensor([[0.0], [float("nan")]]), torch.tensor([0, 1]))
     batches = LoaderBatches(DataLoader(data, batch_size=1), seed=0, num_classes=2)

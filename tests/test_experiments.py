@@ -11,7 +11,7 @@ from sparsemble.errors import CorruptFileError, InputError
 from sparsemble.experiments import mnist
 from sparsemble.experiments.demo import comparison
 from sparsemble.experiments.jobs import Job, chain_key, run_jobs
-from sparsemble.experiments.results import read_result
+from sparsemble.experiments.results import read_result, write_result
 from sparsemble.experiments.tables import put_into, spread, table1, table2
 from sparsemble.recipes import load_recipe
 
@@ -54,6 +54,22 @@ def test_finished_jobs_are_read_not_run(done):
     again = dict(run_jobs(jobs, work=folder / "nowhere"))
     assert again == results
     assert not (folder / "nowhere").exists()
+
+
+def test_a_result_of_another_recipe_is_not_taken_for_this_one(done):
+    folder, jobs, _ = done
+    changed = Job(quick(**{"retrain.epochs": 2}), jobs[0].result)
+    with pytest.raises(InputError, match="made by another version of recipe"):
+        list(run_jobs([changed], work=folder / "work"))
+
+
+def test_results_come_in_the_order_of_seeds(done, tmp_path):
+    _, jobs, results = done
+    for seed in (10, 2, 0):
+        result = results[jobs[0]].model_copy(update={"recipe": quick(seed=seed)})
+        write_result(result, tmp_path / f"mnist-sgld-seed{seed}.json")
+    found = mnist.results_in(tmp_path)["mnist-sgld"]
+    assert [result.recipe.seed for result in found] == [0, 2, 10]
 
 
 def test_processes_give_the_same_bits_as_one_process(done):

@@ -235,6 +235,14 @@ def test_a_run_stopped_anywhere_and_started_again_gives_the_same_bits(
     assert np.array_equal(predictions(whole, arrays), saved.predict_proba(arrays[0]))
 
 
+class Stages(Observer):
+    def __init__(self) -> None:
+        self.begun = []
+
+    def started(self, stage, chain, done, total):
+        self.begun.append(stage)
+
+
 def test_runs_that_differ_after_the_chain_share_its_samples(arrays, tmp_path):
     shared = tmp_path / "chain"
     first = sparsemble.learn(
@@ -242,12 +250,17 @@ def test_runs_that_differ_after_the_chain_share_its_samples(arrays, tmp_path):
     )
     other = recipe(prune=PruneSettings(sparsity=0.9))
     second = sparsemble.learn(
-        network(), arrays, other, folder=tmp_path / "b", samples_folder=shared
+        network(),
+        arrays,
+        other,
+        folder=tmp_path / "b",
+        samples_folder=shared,
+        observer=(seen := Stages()),
     )
     alone = sparsemble.learn(network(), arrays, other)
     assert np.array_equal(predictions(second, arrays), predictions(alone, arrays))
     assert second.ensemble.cost.parameters < first.ensemble.cost.parameters
-    assert second.seconds["chain"] < first.seconds["chain"]
+    assert seen.begun == ["retrain"]  # the chain was not run again
 
 
 def test_a_folder_of_another_run_is_refused(arrays, tmp_path):
@@ -285,11 +298,164 @@ def test_named_features_are_put_into_the_order_learned(arrays):
         ensemble.predict_proba(arrays[0][:, :7], names[:7])
 
 
-@pytest.mark.parametrize("shape", [(4, 7), (8,)])
-def test_inputs_of_the_wrong_width_are_refused(arrays, shape):
-    ensemble = sparsemble.learn(network(), arrays, recipe(retrain=None)).ensemble
-    with pytest.raises(InputError, match="reads 8 features a row"):
-        ensemble.predict_proba(np.zeros(shape, np.float32))
+@pytest.fixture(scope="module")
+def ensemble(arrays):
+    return sparsemble.learn(network(), arrays, recipe(retrain=None)).ensemble
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        (np.zeros((4, 7), np.float32), "reads 8 features a row"),
+        (np.zeros(8, np.float32), "one row an example"),
+        (np.full((2, 8), np.nan), "NaN or infinity"),
+        (np.zeros((2, 8), complex), "complex"),
+        (torch.zeros(2, 8, dtype=torch.complex64), "complex"),
+        ([["a"] * 8], "are not numbers"),
+        ([[1.0] * 8, [1.0]], "rows of different lengths"),
+        (None, "are not numbers"),
+    ],
+)
+def test_what_cannot_be_predicted_is_refused(ensemble, inputs, message):
+    with pytest.raises(InputError, match=message):
+        ensemble.predict_proba(inputs)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda x: x.astype(np.float64),
+        lambda x: x.astype(np.longdouble),
+        lambda x: x.tolist(),
+        lambda x: torch.from_numpy(x).double(),
+        lambda x: torch.from_numpy(x).requires_grad_(),
+        lambda x: x[::-1][::-1],
+        lambda x: np.asfortranarray(x),
+        lambda x: x.astype(">f4"),
+        lambda x: x.reshape(-1, 2, 4),
+    ],
+)
+def test_the_same_numbers_in_any_form_predict_the_same(ensemble, arrays, change):
+    expected = ensemble.predict_proba(arrays[0])
+    assert np.array_equal(ensemble.predict_proba(change(arrays[0])), expected)
+
+
+def test_no_rows_give_no_predictions(ensemble):
+    assert ensemble.predict_proba(np.zeros((0, 8), np.float32)).shape == (0, 3)
+
+
+def test_an_ensemble_follows_its_weights_and_its_dtype(ensemble, arrays):
+    from copy import deepcopy
+
+    inputs = torch.from_numpy(arrays[0])
+    before = ensemble(inputs)
+    double = deepcopy(ensemble).double()
+    assert double(inputs).dtype == torch.float64
+    assert torch.allclose(double(inputs).float(), before, atol=1e-5)
+    other = deepcopy(ensemble)
+    other(inputs)
+    other.load_state_dict({name: t * 0 for name, t in ensemble.state_dict().items()})
+    assert torch.allclose(other(inputs), torch.full((300, 3), 1 / 3))
+
+
+def test_an_ensemble_can_be_sent_to_another_process(ensemble, arrays):
+    import pickle
+
+    copy = pickle.loads(pickle.dumps(ensemble))
+    assert np.array_equal(copy.predict_proba(arrays[0]), ensemble.predict_proba(arrays[0]))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_networks_of_other_precisions_learn(arrays, dtype):
+    learned = sparsemble.learn(network().to(dtype), arrays, recipe(retrain=None))
+    assert learned.ensemble[0].network[1].weight.dtype is dtype
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (np.zeros((4, 8)), "give a pair"),
+        ((np.zeros((4, 8)), np.zeros(4), 3), "give a pair"),
+        ("text", "give a pair"),
+    ],
+)
+def test_data_of_the_wrong_kind_is_refused(data, message):
+    with pytest.raises(InputError, match=message):
+        sparsemble.learn(network(), data, recipe())
+
+
+def test_inputs_the_network_cannot_take_are_refused_before_training(arrays):
+    plain = nn.Sequential(nn.Linear(8, 3))
+    images = (arrays[0].reshape(-1, 2, 4), arrays[1])
+    with pytest.raises(InputError, match=r"cannot take inputs of shape \(1, 2, 4\)"):
+        sparsemble.learn(plain, images, recipe())
+
+
+def test_a_frozen_parameter_is_refused(arrays):
+    frozen = network()
+    frozen[1].weight.requires_grad_(False)
+    with pytest.raises(InputError, match=r"'1.weight' is frozen"):
+        sparsemble.learn(frozen, arrays, recipe())
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (lambda net, data: (nn.Sequential(*net[:2], nn.Tanh(), net[3]), data), "network"),
+        (lambda net, data: (net.apply(nudge), data), "initial weights"),
+        (lambda net, data: (net, (data[0] * 2, data[1])), "data"),
+    ],
+)
+def test_a_folder_is_only_gone_on_with_by_the_same_network_and_data(arrays, tmp_path, change, what):
+    sparsemble.learn(network(), arrays, recipe(), folder=tmp_path)
+    other, data = change(network(), arrays)
+    with pytest.raises(InputError, match=f"its .*{what}.* differ"):
+        sparsemble.learn(other, data, recipe(), folder=tmp_path)
+
+
+def nudge(module: nn.Module) -> None:
+    for parameter in module.parameters(recurse=False):
+        parameter.data += 0.01
+
+
+def test_a_run_killed_before_its_first_checkpoint_starts_anew(arrays, tmp_path):
+    whole = sparsemble.learn(network(), arrays, recipe())
+    with pytest.raises(Killed):
+        sparsemble.learn(network(), arrays, recipe(), folder=tmp_path, observer=KillAt("chain", 40))
+    trace = tmp_path / "chain" / "trace.jsonl"
+    trace.write_text(trace.read_text()[:-20])  # and its last line is torn
+    for _ in range(2):
+        again = sparsemble.learn(network(), arrays, recipe(), folder=tmp_path)
+        assert [(r.stage, r.epoch) for r in again.trace] == [
+            (r.stage, r.epoch) for r in whole.trace
+        ]
+    assert np.array_equal(predictions(whole, arrays), predictions(again, arrays))
+
+
+def test_a_run_goes_on_with_the_threads_it_began_with(arrays, tmp_path):
+    with pytest.raises(Killed):
+        sparsemble.learn(network(), arrays, recipe(), folder=tmp_path, observer=KillAt("chain", 40))
+    seen = []
+
+    class Threads(Observer):
+        def started(self, stage, chain, done, total):
+            seen.append(torch.get_num_threads())
+
+    torch.set_num_threads(2)
+    try:
+        sparsemble.learn(network(), arrays, recipe(), folder=tmp_path, observer=Threads())
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(1)
+    assert set(seen) == {1}
+
+
+def test_costs_of_an_ensemble_made_by_hand_are_relative_to_the_dense_network(arrays):
+    chosen = recipe(retrain=None)
+    ensemble = sparsemble.learn(network(), arrays, chosen).ensemble
+    by_hand = sparsemble.Ensemble(list(ensemble))
+    assert by_hand.cost.dense_parameters == 8 * 24 + 24 * 3
+    assert by_hand.cost == ensemble.cost
 
 
 def test_scaling_travels_with_the_ensemble(arrays, tmp_path):

@@ -47,6 +47,19 @@ _HOME = {
     "retrain": "stages",
 }
 
+_PACKAGES = (
+    "data",
+    "ensemble",
+    "errors",
+    "layouts",
+    "members",
+    "priors",
+    "recipes",
+    "samplers",
+    "stages",
+    "structure",
+)
+
 __all__ = [
     "Dataset",
     "DivergedError",
@@ -72,6 +85,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used: `sparsemble --help` must not load PyTorch."""
+    if name in _PACKAGES:
+        return import_module(f"sparsemble.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'sparsemble' has no attribute {name!r}")
     return getattr(import_module(f"sparsemble.{_HOME[name]}"), name)

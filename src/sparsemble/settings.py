@@ -40,11 +40,14 @@ class Settings(BaseModel):
 def explain(error: ValidationError, model: type[BaseModel]) -> str:
     """Say what is wrong with each field, with the nearest known name for an unknown one."""
     lines = []
+    known = _field_names(model)
     for problem in error.errors(include_url=False, include_context=False):
         path = [str(part) for part in problem["loc"]]
-        where = ".".join(path) or model.__name__
+        # Between two fields stands the kind of a union's member, which no recipe spells out.
+        named = [part for part in path[:-1] if part in known or part.isdigit()] + path[-1:]
+        where = ".".join(named) or model.__name__
         if problem["type"] == "extra_forbidden":
-            near = difflib.get_close_matches(path[-1], _field_names(model), n=1)
+            near = difflib.get_close_matches(path[-1], known, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             lines.append(f"unknown setting {where!r}{hint}")
         elif problem["type"] == "missing":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -37,16 +37,27 @@ Changes = Annotated[
 
 def main() -> None:
     """Run the command line; errors made for the user become one line and an exit code."""
+    import click
+
     from sparsemble.errors import InputError, SparsembleError
 
     try:
-        app()
+        code = app(standalone_mode=False) or 0
     except InputError as error:
         _fail(str(error), 2)
     except SparsembleError as error:
         _fail(str(error), 1)
-    except KeyboardInterrupt:
-        _fail("interrupted; the same command goes on where it stopped", 130)
+    except click.ClickException as error:
+        error.show()
+        raise SystemExit(error.exit_code) from None
+    except (click.Abort, KeyboardInterrupt):
+        code = 130
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        _fail(f"{where}{error.strerror or error}", 1)
+    if code == 130:
+        _fail("interrupted; a run that has a folder goes on when the command is repeated", code)
+    raise SystemExit(code)
 
 
 @app.command()
@@ -71,9 +82,9 @@ def learn(
     console = _console()
     resolved = load_recipe(recipe, _parsed(changes or []))
     folder = out or Path("runs") / resolved.name
-    progress = TerminalProgress(console, resolved.name, resolved.chain.chains)
+    progress = TerminalProgress(_progress(), resolved.name, resolved.chain.chains)
     try:
-        result, learned = run_recipe(resolved, folder, data_folder=data, observer=progress)
+        result = run_recipe(resolved, folder, data_folder=data, observer=progress)
     finally:
         progress.close()
     metrics = result.metrics
@@ -86,7 +97,7 @@ def learn(
         f"parameters {result.parameters_ratio:.2f}×, FLOPs {result.flops_ratio:.2f}× one dense "
         f"network; first member {'-'.join(map(str, result.structures[0]))}"
     )
-    for finding in learned.findings:
+    for finding in result.findings:
         console.print(
             f"{finding.question}: {finding.text}",
             style="yellow" if finding.verdict == "attention" else None,
@@ -141,7 +152,7 @@ def reproduce(
             rows=rows or (),
             processes=jobs,
             data_folder=data,
-            console=console,
+            console=_progress(),
         ):
             console.print(
                 f"{job.recipe.name} seed {job.recipe.seed}: "
@@ -149,6 +160,8 @@ def reproduce(
                 f"parameters {result.parameters_ratio:.2f}×, FLOPs {result.flops_ratio:.2f}×"
             )
     results = mnist.results_in(out)
+    if not any(results.values()):
+        raise InputError(f"there are no result files of the mnist experiment in {out}")
     sheets = (table1(results), table2(results))
     for sheet in sheets:
         console.print(sheet.rich())
@@ -178,7 +191,7 @@ def search(
     plan = read_search(file)
     found = []
     for changes, result in run_search(
-        plan, work=work, processes=jobs, data_folder=data, console=console
+        plan, work=work, processes=jobs, data_folder=data, console=_progress()
     ):
         found.append((changes, result))
         write_search(plan, found, out)
@@ -200,7 +213,7 @@ def demo(threads: Threads = None) -> None:
     # Networks this small only lose by sharing their work between threads.
     _use_threads(threads or 1)
     console = _console()
-    console.print(demonstrate(console).rich())
+    console.print(demonstrate(_progress()).rich())
 
 
 @app.command()
@@ -246,11 +259,19 @@ def _use_threads(threads: int | None) -> None:
 
 
 def _console() -> Any:
+    """Where results go."""
     from rich.console import Console
 
-    return Console(highlight=False)
+    return Console(highlight=False, soft_wrap=True)
 
 
-def _fail(message: str, code: int) -> None:
+def _progress() -> Any:
+    """Where progress goes: out of the way of results that are piped on."""
+    from rich.console import Console
+
+    return Console(highlight=False, soft_wrap=True, stderr=True)
+
+
+def _fail(message: str, code: int) -> NoReturn:
     print(f"sparsemble: {message}", file=sys.stderr)
     raise SystemExit(code)

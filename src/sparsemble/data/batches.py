@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from sparsemble.data.dataset import Dataset, check_finite, check_labels
+from sparsemble.data.dataset import Dataset, as_inputs, as_targets, check_labels
 from sparsemble.errors import InputError
 from sparsemble.seeds import derive
 
@@ -34,8 +34,10 @@ class Batches(Protocol):
 class ArrayBatches:
     """Mini-batches of arrays held in memory, in a fresh order every epoch."""
 
-    def __init__(self, data: Dataset, batch_size: int, seed: int) -> None:
-        self.inputs = data.scaled()
+    def __init__(
+        self, data: Dataset, batch_size: int, seed: int, dtype: torch.dtype | None = None
+    ) -> None:
+        self.inputs = data.scaled().to(dtype=dtype)
         self.targets = data.targets
         self.batch_size = min(batch_size, len(data))
         self.seed = seed
@@ -54,10 +56,11 @@ class ArrayBatches:
 
 
 class LoaderBatches:
-    """The batches of a user's `DataLoader`.
+    """The batches of a user's `DataLoader`, which yields pairs of inputs and class indices.
 
-    The loader draws from a random stream of its own, reseeded every epoch: resuming replays the
-    epoch and skips to the position.
+    The loader draws from PyTorch's random stream reseeded every epoch (its own `generator`, if it
+    has one, too), so resuming replays the epoch and skips to the position. Randomness from
+    elsewhere, NumPy's for instance, is the caller's to fix.
     """
 
     def __init__(
@@ -67,13 +70,15 @@ class LoaderBatches:
         *,
         num_classes: int,
         num_data: int | None = None,
+        dtype: torch.dtype = torch.float32,
     ) -> None:
         self.loader = loader
         self.seed = seed
         self.num_classes = num_classes
-        self.num_data = num_data or self._count(loader)
-        self.steps = len(loader)
-        if self.steps == 0 or self.num_data == 0:
+        self.dtype = dtype
+        self.num_data = self._count(loader) if num_data is None else num_data
+        self.steps = self._steps(loader)
+        if self.steps < 1 or self.num_data < 1:
             raise InputError("the data loader is empty: it yields no batch")
 
     @staticmethod
@@ -85,22 +90,40 @@ class LoaderBatches:
                 "the data loader's dataset has no length: give num_data, the number of examples"
             ) from None
 
+    def _steps(self, loader: DataLoader[Any]) -> int:
+        try:
+            return len(loader)
+        except TypeError:
+            return -(-self.num_data // (loader.batch_size or 1))
+
     def epoch(
         self, number: int, start: int = 0, variant: int = 0
     ) -> Iterator[tuple[Tensor, Tensor]]:
         """The batches of epoch `number` from position `start` on; another order a variant."""
-        outer = torch.get_rng_state()
-        torch.manual_seed(derive(self.seed, "loader", number, variant))
-        batches = iter(self.loader)
-        inner = torch.get_rng_state()
-        torch.set_rng_state(outer)
+        seed = derive(self.seed, "loader", number, variant)
+        inner = torch.Generator().manual_seed(seed).get_state()
+        for generator in (self.loader.generator, getattr(self.loader.sampler, "generator", None)):
+            if generator is not None:
+                generator.manual_seed(seed)
+        batches: Iterator[Any] | None = None
         for position in range(self.steps):
             outer = torch.get_rng_state()
             torch.set_rng_state(inner)
-            inputs, targets = next(batches)
-            inner = torch.get_rng_state()
-            torch.set_rng_state(outer)
+            try:
+                batches = iter(self.loader) if batches is None else batches
+                batch = next(batches, None)
+            finally:
+                inner = torch.get_rng_state()
+                torch.set_rng_state(outer)
+            checked = self._checked(batch, f"batch {position} of the data loader")
             if position >= start:
-                check_finite(inputs, f"batch {position} of the data loader")
-                check_labels(targets, self.num_classes, f"batch {position} of the data loader")
-                yield inputs, targets
+                yield checked
+
+    def _checked(self, batch: Any, source: str) -> tuple[Tensor, Tensor]:
+        if batch is None:
+            raise InputError(f"{source} is missing: the loader yields fewer than {self.steps}")
+        if not isinstance(batch, list | tuple) or len(batch) != 2:
+            raise InputError(f"{source} is not a pair of inputs and labels")
+        inputs, targets = as_inputs(batch[0], source), as_targets(batch[1], None, source)
+        check_labels(targets, self.num_classes, source)
+        return inputs.to(self.dtype), targets

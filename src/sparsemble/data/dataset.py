@@ -59,34 +59,74 @@ def as_dataset(
 ) -> Dataset:
     """Check arrays or tensors and make a `Dataset` of them.
 
-    Targets are class indices, or any labels (strings, say) when `class_names` lists them.
+    Targets are class indices, or names out of `class_names`.
     """
-    x = _as_tensor(inputs, source)
-    y = _class_indices(targets, class_names, source)
+    names = _checked_names(class_names, "class_names", source)
+    features = _checked_names(feature_names, "feature_names", source)
+    x = as_inputs(inputs, source)
+    y = as_targets(targets, names, source)
     if len(x) != len(y):
         raise InputError(f"{source}: {len(x)} inputs but {len(y)} labels")
     if len(x) == 0:
         raise InputError(f"{source}: no examples")
-    check_finite(x, source)
-    count = len(class_names) if class_names is not None else num_classes
+    count = len(names) if names is not None else num_classes
     if count is None:
         count = int(y.max()) + 1
     check_labels(y, count, source)
-    names = tuple(class_names) if class_names is not None else tuple(map(str, range(count)))
-    features = tuple(feature_names) if feature_names is not None else None
     if features is not None and len(features) != x[0].numel():
         raise InputError(f"{source}: {len(features)} feature names for {x[0].numel()} features")
-    return Dataset(x, y, names, features, scaling or Scaling.none())
+    return Dataset(
+        x, y, names or tuple(map(str, range(count))), features, scaling or Scaling.none()
+    )
 
 
-def check_finite(inputs: Tensor, source: str) -> None:
-    """Raise `InputError` if any input is NaN or infinite."""
-    if inputs.is_floating_point() and not bool(torch.isfinite(inputs).all()):
-        bad = (~torch.isfinite(inputs).flatten(1)).any(1).nonzero().squeeze(1)
-        raise InputError(
-            f"{source}: {len(bad)} of {len(inputs)} examples hold NaN or infinity, the first is "
-            f"example {int(bad[0])}; remove or fill them in"
-        )
+def as_inputs(values: Any, source: str) -> Tensor:
+    """Numbers in one row an example, as a tensor: floats in single precision, integers as they are.
+
+    Whatever is not numbers, not finite or not in rows raises `InputError`.
+    """
+    tensor = _as_tensor(values, source)
+    if tensor.is_complex():
+        raise InputError(f"{source}: complex inputs are not supported")
+    if tensor.ndim < 2:
+        raise InputError(f"{source}: inputs need one row an example, got {tuple(tensor.shape)}")
+    if tensor.is_floating_point():
+        tensor = tensor.float()
+        if not bool(torch.isfinite(tensor).all()):
+            bad = (~torch.isfinite(tensor).flatten(1)).any(1).nonzero().squeeze(1)
+            raise InputError(
+                f"{source}: {len(bad)} of {len(tensor)} examples hold NaN or infinity (in single "
+                f"precision), the first is example {int(bad[0])}; remove or fill them in"
+            )
+    return tensor
+
+
+def as_targets(values: Any, class_names: Sequence[str] | None, source: str) -> Tensor:
+    """Class indices from indices or names."""
+    if not isinstance(values, Tensor):
+        try:
+            array = np.asarray(values)
+        except ValueError:
+            raise InputError(f"{source}: labels of different lengths") from None
+        if array.dtype.kind in "UO" and class_names is not None and array.ndim == 1:
+            order = {name: index for index, name in enumerate(class_names)}
+            unknown = [label for label in array.tolist() if label not in order]
+            if unknown:
+                raise InputError(
+                    f"{source}: label {unknown[0]!r} is not in class_names {tuple(class_names)}"
+                )
+            return torch.tensor([order[label] for label in array.tolist()])
+        if array.dtype.kind not in "iubf":
+            raise InputError(
+                f"{source}: labels of type {array.dtype} are not class indices; give class_names"
+            )
+    tensor = _as_tensor(values, source)
+    if tensor.ndim != 1:
+        raise InputError(f"{source}: labels need one number an example, got {tuple(tensor.shape)}")
+    indices = tensor.long()
+    if tensor.is_floating_point() and not torch.equal(indices.to(tensor), tensor):
+        raise InputError(f"{source}: labels are not whole numbers")
+    return indices
 
 
 def check_labels(targets: Tensor, num_classes: int, source: str) -> None:
@@ -100,33 +140,33 @@ def check_labels(targets: Tensor, num_classes: int, source: str) -> None:
         )
 
 
-def _as_tensor(inputs: Any, source: str) -> Tensor:
-    if isinstance(inputs, Tensor):
-        return inputs
-    array = np.asarray(inputs)
+def _as_tensor(values: Any, source: str) -> Tensor:
+    if isinstance(values, Tensor):
+        return values.detach()
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise InputError(f"{source}: rows of different lengths") from None
+    if array.dtype.kind == "c":
+        raise InputError(f"{source}: complex inputs are not supported")
     if array.dtype.kind not in "fiub":
-        raise InputError(f"{source}: inputs of type {array.dtype} are not numbers")
-    if array.ndim < 2:
-        raise InputError(f"{source}: inputs need one row an example, got shape {array.shape}")
-    if array.dtype == np.float64:
+        raise InputError(f"{source}: values of type {array.dtype} are not numbers")
+    if array.dtype.kind == "f" and array.dtype.itemsize != 4:
         array = array.astype(np.float32)
-    return torch.from_numpy(np.ascontiguousarray(array))
+    if array.dtype.kind == "u" and array.dtype.itemsize > 1:
+        array = array.astype(np.int64)
+    # A copy where the array is read-only, reversed or not in native byte order.
+    plain = np.require(array, array.dtype.newbyteorder("="), ["C", "W"])
+    return torch.from_numpy(plain)
 
 
-def _class_indices(targets: Any, class_names: Sequence[str] | None, source: str) -> Tensor:
-    array = targets.numpy() if isinstance(targets, Tensor) else np.asarray(targets)
-    if array.ndim != 1:
-        raise InputError(f"{source}: labels need one number an example, got shape {array.shape}")
-    if array.dtype.kind in "iub":
-        return torch.from_numpy(array.astype(np.int64))
-    if array.dtype.kind == "f" and bool(np.all(array == np.floor(array))):
-        return torch.from_numpy(array.astype(np.int64))
-    if class_names is not None:
-        order = {name: index for index, name in enumerate(class_names)}
-        unknown = [label for label in array.tolist() if label not in order]
-        if unknown:
-            raise InputError(f"{source}: label {unknown[0]!r} is not in class_names {class_names}")
-        return torch.tensor([order[label] for label in array.tolist()])
-    raise InputError(
-        f"{source}: labels of type {array.dtype} are not class indices; give class_names"
-    )
+def _checked_names(names: Sequence[str] | None, what: str, source: str) -> tuple[str, ...] | None:
+    if names is None:
+        return None
+    listed = tuple(names)
+    if isinstance(names, str) or not all(isinstance(name, str) for name in listed):
+        raise InputError(f"{source}: {what} must be a list of texts, not {names!r}")
+    if len(set(listed)) < len(listed):
+        twice = next(name for name in listed if listed.count(name) > 1)
+        raise InputError(f"{source}: {what} has {twice!r} twice")
+    return listed

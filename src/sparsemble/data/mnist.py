@@ -10,6 +10,7 @@ import gzip
 import hashlib
 import os
 import urllib.request
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -30,17 +31,17 @@ _SHA256 = {
 }
 
 
-def data_folder(folder: Path | None = None) -> Path:
+def data_folder(folder: str | Path | None = None) -> Path:
     """Where data files are looked for."""
     if folder is not None:
-        return folder
+        return Path(folder)
     if named := os.environ.get("SPARSEMBLE_DATA"):
         return Path(named)
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "sparsemble"
 
 
-def mnist(folder: Path | None = None) -> tuple[Dataset, Dataset]:
+def mnist(folder: str | Path | None = None) -> tuple[Dataset, Dataset]:
     """The 60,000 training and the 10,000 test images, as bytes of 784 pixels."""
     place = data_folder(folder) / "mnist"
     return _read(place, "train"), _read(place, "t10k")
@@ -86,7 +87,7 @@ def _verified(content: bytes, name: str, source: str) -> bytes:
     if content[:2] == b"\x1f\x8b":
         try:
             content = gzip.decompress(content)
-        except (OSError, EOFError) as error:
+        except (OSError, EOFError, zlib.error) as error:
             raise CorruptFileError(f"{source} is damaged ({error}): delete it") from None
     if hashlib.sha256(content).hexdigest() != _SHA256[name]:
         raise CorruptFileError(

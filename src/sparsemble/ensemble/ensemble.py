@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 
 from sparsemble.data import Dataset, Scaling
+from sparsemble.data.dataset import as_inputs
 from sparsemble.ensemble.metrics import Metrics, score
 from sparsemble.ensemble.uncertainty import Uncertainty, uncertainty
 from sparsemble.errors import InputError
@@ -47,7 +47,8 @@ class EnsembleCost:
 class Ensemble(nn.Module):
     """Members that predict together, from inputs as they come: scaling is part of it.
 
-    Calling it gives the mean of the members' probabilities, never of their logits.
+    Calling it gives the mean of the members' probabilities, never of their logits, without
+    gradients. `predict_proba` and its like also check what they are given.
     """
 
     def __init__(
@@ -57,19 +58,28 @@ class Ensemble(nn.Module):
         scaling: Scaling | None = None,
         class_names: Sequence[str] | None = None,
         feature_names: Sequence[str] | None = None,
-        dense_cost: tuple[int, int] | None = None,
     ) -> None:
         super().__init__()
         if not members:
             raise InputError("an ensemble needs at least one member")
+        if not all(isinstance(member, Member) for member in members):
+            raise InputError("an ensemble is made of Members: Member.dense(network, layout), say")
         self.members = nn.ModuleList(members)
         self.scaling = scaling or Scaling.none()
         self.class_names = tuple(class_names) if class_names is not None else None
         self.feature_names = tuple(feature_names) if feature_names is not None else None
-        own = max(self, key=lambda member: member.cost.flops).cost
-        self.dense_cost = dense_cost or (own.parameters, own.flops)
-        """Parameters and FLOPs of the network before pruning."""
         self._stack: Stack | None = None
+
+    def _apply(self, *how: Any, **also: Any) -> Ensemble:
+        """Whatever moves or casts the members makes their stack out of date."""
+        self.refresh()
+        super()._apply(*how, **also)  # type: ignore[no-untyped-call]
+        return self
+
+    def load_state_dict(self, *how: Any, **also: Any) -> Any:
+        """Other weights make the stack out of date, too."""
+        self.refresh()
+        return super().load_state_dict(*how, **also)
 
     def __len__(self) -> int:
         return len(self.members)
@@ -84,11 +94,14 @@ class Ensemble(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Mean probabilities, `(examples, classes)`, in one batched pass of all members."""
-        return self.stack().predict(self.scaling(inputs), lambda z: _softmax(z).mean(0))
+        return self.stack().predict(self._scaled(inputs), lambda z: _softmax(z).mean(0))
 
     def member_probabilities(self, inputs: Tensor) -> Tensor:
         """Every member's probabilities, `(members, examples, classes)`, in the same pass."""
-        return self.stack().predict(self.scaling(inputs), _softmax)
+        return self.stack().predict(self._scaled(inputs), _softmax)
+
+    def _scaled(self, inputs: Tensor) -> Tensor:
+        return self.scaling(inputs).to(next(self.parameters()).dtype)
 
     def stack(self) -> Stack:
         """The members stacked; made anew after `refresh`."""
@@ -123,6 +136,7 @@ class Ensemble(nn.Module):
     def cost(self) -> EnsembleCost:
         """Parameters, FLOPs and bytes by the paper's rules."""
         costs = [member.cost for member in self]
+        dense = self[0].dense_cost
         parameters = sum(cost.parameters for cost in costs)
         biases = sum(
             tensor.numel()
@@ -135,8 +149,8 @@ class Ensemble(nn.Module):
             parameters=parameters,
             flops=sum(cost.flops for cost in costs),
             bytes=4 * (parameters + biases),
-            dense_parameters=self.dense_cost[0],
-            dense_flops=self.dense_cost[1],
+            dense_parameters=dense.parameters,
+            dense_flops=dense.flops,
         )
 
     def save(self, folder: str | Path) -> None:
@@ -158,31 +172,30 @@ class Ensemble(nn.Module):
         return load_ensemble(Path(folder), factory=factory, layout=layout)
 
     def _checked(self, inputs: Any, feature_names: Sequence[str] | None) -> Tensor:
-        tensor = inputs if isinstance(inputs, Tensor) else torch.from_numpy(np.asarray(inputs))
-        if tensor.dtype == torch.float64:
-            tensor = tensor.float()
+        tensor = as_inputs(inputs, "the inputs")
         if feature_names is not None:
-            if self.feature_names is None:
-                raise InputError("the ensemble was learned without feature names")
-            missing = sorted(set(self.feature_names) - set(feature_names))
-            if missing:
-                raise InputError(f"feature {missing[0]!r} is missing ({len(missing)} in all)")
-            order = [list(feature_names).index(name) for name in self.feature_names]
-            tensor = tensor[:, order]
-        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
-            raise InputError("the inputs hold NaN or infinity: remove or fill them in")
-        self._check_width(tensor)
+            tensor = self._reordered(tensor, list(feature_names))
+        space = self[0].layout.inputs
+        width = tensor.shape[1:].numel()
+        if space is not None and width != self[0].origin.sizes[space.name]:
+            raise InputError(
+                f"inputs of shape {tuple(tensor.shape)}: the ensemble reads "
+                f"{self[0].origin.sizes[space.name]} features a row"
+            )
         return tensor
 
-    def _check_width(self, tensor: Tensor) -> None:
-        space = self[0].layout.inputs
-        if space is None:
-            return
-        wanted = self[0].origin.sizes[space.name]
-        if tensor.ndim < 2 or tensor[:1].numel() != wanted:
-            raise InputError(
-                f"inputs of shape {tuple(tensor.shape)}: the ensemble reads {wanted} features a row"
-            )
+    def _reordered(self, tensor: Tensor, names: list[str]) -> Tensor:
+        """Columns in the order learned."""
+        if self.feature_names is None:
+            raise InputError("the ensemble was learned without feature names")
+        if tensor.ndim != 2 or tensor.shape[1] != len(names):
+            raise InputError(f"{len(names)} feature names for inputs of {tuple(tensor.shape)}")
+        missing = [name for name in self.feature_names if name not in names]
+        if missing:
+            raise InputError(f"feature {missing[0]!r} is missing ({len(missing)} in all)")
+        if len(set(names)) < len(names):
+            raise InputError("a feature is named twice")
+        return tensor[:, [names.index(name) for name in self.feature_names]]
 
 
 def _softmax(logits: Tensor) -> Tensor:

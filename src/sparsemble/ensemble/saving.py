@@ -32,6 +32,7 @@ from sparsemble.store import (
     pack,
     read_json,
     read_tensors,
+    tensor_digest,
     unpack,
     write_json,
     write_tensors,
@@ -64,8 +65,6 @@ class Manifest(Settings):
     sizes: dict[str, int]
     group_sizes: dict[str, int]
     pruned: list[str]
-    dense_parameters: int
-    dense_flops: int
     class_names: list[str] | None
     feature_names: list[str] | None
     members: list[MemberEntry] = Field(min_length=1)
@@ -76,22 +75,33 @@ def save_ensemble(ensemble: Ensemble, folder: Path) -> None:
     streams = StreamWriter()
     for member in ensemble:
         _write_member(member, streams)
-    scaling = {"shift": ensemble.scaling.shift, "factor": ensemble.scaling.factor}
-    folder.mkdir(parents=True, exist_ok=True)
-    pending = folder / ".members.safetensors"
-    digest = write_tensors(pending, streams.tensors() | scaling)
+    tensors = streams.tensors() | {
+        "shift": ensemble.scaling.shift,
+        "factor": ensemble.scaling.factor,
+    }
+    digest = tensor_digest(tensors)
     name = f"members-{digest[:16]}.safetensors"
-    pending.replace(folder / name)
+    manifest = _manifest(ensemble, name, digest)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder} cannot hold an ensemble: {error.strerror}") from None
+    write_tensors(folder / name, tensors)
+    write_json(folder / MANIFEST, manifest.model_dump())
+    for old in folder.glob("members-*.safetensors"):
+        if old.name != name:
+            old.unlink()
+
+
+def _manifest(ensemble: Ensemble, tensors: str, digest: str) -> Manifest:
     first = ensemble[0]
-    manifest = Manifest(
-        tensors=name,
+    return Manifest(
+        tensors=tensors,
         tensors_sha256=digest,
         layout=first.layout.name,
         sizes=dict(first.origin.sizes),
         group_sizes=dict(first.origin.group_sizes),
         pruned=list(first.masks),
-        dense_parameters=ensemble.dense_cost[0],
-        dense_flops=ensemble.dense_cost[1],
         class_names=None if ensemble.class_names is None else list(ensemble.class_names),
         feature_names=None if ensemble.feature_names is None else list(ensemble.feature_names),
         members=[
@@ -103,10 +113,6 @@ def save_ensemble(ensemble: Ensemble, folder: Path) -> None:
             for member in ensemble
         ],
     )
-    write_json(folder / MANIFEST, manifest.model_dump())
-    for old in folder.glob("members-*.safetensors"):
-        if old.name != name:
-            old.unlink()
 
 
 def load_ensemble(
@@ -159,7 +165,6 @@ def _rebuilt(
         scaling=scaling,
         class_names=manifest.class_names,
         feature_names=manifest.feature_names,
-        dense_cost=(manifest.dense_parameters, manifest.dense_flops),
     )
 
 
@@ -232,13 +237,16 @@ def _network(
 
 def _layers_of(network: nn.Module) -> LayerList | None:
     """The network as a list of known layers, or `None` if it is something else."""
-    if type(network) is not nn.Sequential:
+    if type(network) not in (nn.Sequential, nn.Linear):
         return None
     return [(name, describe_layer(layer)) for name, layer in flat_layers(network)]
 
 
-def _sequential(layers: LayerList) -> nn.Sequential:
-    """An `nn.Sequential` with the dotted names of the original; sizes cost no memory yet."""
+def _sequential(layers: LayerList) -> nn.Module:
+    """The layers under the dotted names of the original; sizes cost no memory yet."""
+    if [name for name, _ in layers] == [""]:
+        with torch.device("meta"):
+            return build_layer(layers[0][1])
     root = nn.Sequential()
     with torch.device("meta"):
         for name, description in layers:

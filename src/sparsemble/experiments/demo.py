@@ -60,7 +60,7 @@ def comparison(dense: Result, ours: Result) -> Sheet:
 def _run(recipe: Recipe, folder: Path, console: Console) -> Result:
     progress = TerminalProgress(console, recipe.name, recipe.chain.chains)
     try:
-        return run_recipe(recipe, folder, observer=progress)[0]
+        return run_recipe(recipe, folder, observer=progress)
     finally:
         progress.close()
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from sparsemble.errors import InputError
 from sparsemble.experiments.results import Result, read_result, run_recipe, write_result
 from sparsemble.recipes import Recipe
 from sparsemble.runs.progress import TerminalProgress
@@ -41,7 +42,13 @@ def run_jobs(
     batches: dict[str, list[Job]] = {}
     for job in jobs:
         if job.result.exists():
-            yield job, read_result(job.result)
+            known = read_result(job.result)
+            if known.recipe != job.recipe:
+                raise InputError(
+                    f"{job.result} was made by another version of recipe {job.recipe.name!r}; move "
+                    "it away or use another folder"
+                )
+            yield job, known
         else:
             batches.setdefault(chain_key(job.recipe), []).append(job)
     if processes == 1:
@@ -68,7 +75,7 @@ def chain_key(recipe: Recipe) -> str:
 
 def _run_batch(batch: list[Job], work: Path, data_folder: Path | None) -> list[Result]:
     # Several processes share the terminal: whole lines, not bars.
-    console = Console(highlight=False, force_terminal=False)
+    console = Console(highlight=False, soft_wrap=True, stderr=True, force_terminal=False)
     return [_run(job, work, data_folder, console) for job in batch]
 
 
@@ -78,7 +85,7 @@ def _run(job: Job, work: Path, data_folder: Path | None, console: Console | None
     chains = job.recipe.chain.chains
     progress = TerminalProgress(console, label, chains, lines_every=60) if console else None
     try:
-        result, _ = run_recipe(
+        result = run_recipe(
             job.recipe,
             work / f"{job.result.stem}-{key}",
             samples_folder=work / f"chain-{key}",

@@ -73,8 +73,8 @@ def results_in(folder: Path) -> dict[str, list[Result]]:
     """The result files in `folder`, by row, in the order of seeds."""
     found = {}
     for row in ROWS:
-        files = sorted(folder.glob(f"{row.recipe}-seed*.json"), key=lambda path: len(path.name))
-        found[row.recipe] = [read_result(path) for path in files]
+        results = [read_result(path) for path in folder.glob(f"{row.recipe}-seed*.json")]
+        found[row.recipe] = sorted(results, key=lambda result: result.recipe.seed)
     return found
 
 

@@ -15,6 +15,14 @@ from sparsemble.stages import Observer
 from sparsemble.store import read_json, write_json
 
 
+class FindingEntry(Settings):
+    """A diagnostic finding, as a result file keeps it."""
+
+    question: str
+    verdict: str
+    text: str
+
+
 class Result(Settings):
     """Metrics on the test (or held-out) set, costs, and where they come from."""
 
@@ -29,7 +37,7 @@ class Result(Settings):
     member_flops: list[int]
     structures: list[tuple[int, ...]]
     rollbacks: int
-    findings: list[str]
+    findings: list[FindingEntry]
     seconds: dict[str, float]
     provenance: dict[str, Any]
 
@@ -41,8 +49,14 @@ def run_recipe(
     samples_folder: Path | None = None,
     data_folder: Path | None = None,
     observer: Observer | None = None,
-) -> tuple[Result, Learned]:
-    """Run a recipe that names its data and network, in a folder; measure the ensemble."""
+) -> Result:
+    """Run a recipe that names its data and network, in a folder; measure the ensemble.
+
+    A run that is already complete is only read.
+    """
+    done = folder / "result.json"
+    if done.exists() and (result := read_result(done)).recipe == recipe:
+        return result
     if recipe.data is None or recipe.network is None:
         raise InputError(f"recipe {recipe.name!r} has no [data] or no [network] section")
     train, test = recipe.data.load(data_folder)
@@ -56,8 +70,8 @@ def run_recipe(
         observer=observer,
     )
     result = _measured(recipe, learned, test, folder / "ensemble")
-    write_json(folder / "result.json", result.model_dump(mode="json"))
-    return result, learned
+    write_result(result, done)
+    return result
 
 
 def read_result(path: Path) -> Result:
@@ -92,7 +106,10 @@ def _measured(recipe: Recipe, learned: Learned, test: Dataset, saved: Path) -> R
         member_flops=[cost.flops for cost in costs],
         structures=[cost.structure for cost in costs],
         rollbacks=len(learned.rollbacks),
-        findings=[finding.text for finding in learned.findings],
+        findings=[
+            FindingEntry(question=f.question, verdict=f.verdict, text=f.text)
+            for f in learned.findings
+        ],
         seconds=learned.seconds,
         provenance=provenance(),
     )

@@ -37,7 +37,7 @@ class Search(Settings):
 
     recipe: str
     held_out: Annotated[int, Field(ge=1)]
-    grid: dict[str, list[Any]]
+    grid: Annotated[dict[str, Annotated[list[Any], Field(min_length=1)]], Field(min_length=1)]
 
     def points(self) -> Iterator[dict[str, Any]]:
         """Every combination of the grid's values."""

@@ -32,7 +32,9 @@ class Sheet:
 
     def rich(self) -> Table:
         """For the terminal."""
-        table = Table(*self.header, title=self.title)
+        table = Table(title=self.title)
+        for name in self.header:
+            table.add_column(name, overflow="fold")
         for cells in self.rows:
             table.add_row(*cells)
         return table

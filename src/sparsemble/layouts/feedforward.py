@@ -7,7 +7,8 @@ hidden unit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from torch import Tensor, nn
@@ -42,7 +43,7 @@ def feedforward_layout(network: nn.Module, grouping: Grouping = "outgoing") -> L
                 names[k + 1],
                 linear.out_features,
                 SpaceKind.OUTPUT if last else SpaceKind.HIDDEN,
-                None if last else _composed(activations[k]),
+                None if last else _Composed(tuple(activations[k])),
             )
         )
         slots.append(Slot(weight, 1, names[k], Role.CONSUMER))
@@ -118,13 +119,16 @@ def _families(slots: Sequence[Slot], names: list[str], grouping: Grouping) -> tu
     )
 
 
-def _composed(layers: list[nn.Module]) -> Callable[[Tensor], Tensor]:
-    def value(bias: Tensor) -> Tensor:
-        for layer in layers:
-            bias = layer(bias)
-        return bias
+@dataclass(frozen=True)
+class _Composed:
+    """The activations between two linear layers, one after the other."""
 
-    return value
+    layers: tuple[nn.Module, ...]
+
+    def __call__(self, values: Tensor) -> Tensor:
+        for layer in self.layers:
+            values = layer(values)
+        return values
 
 
 def _joined(name: str, leaf: str) -> str:

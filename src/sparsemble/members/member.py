@@ -71,3 +71,13 @@ class Member(nn.Module):
     def cost(self) -> Cost:
         """Parameters, FLOPs and structure by the paper's rules."""
         return measure(self.layout, self.masks)
+
+    @property
+    def dense_cost(self) -> Cost:
+        """What the network cost before it was pruned."""
+        sizes = self.origin.sizes
+        whole = {
+            name: torch.ones(self.layout.shape_with(sizes, name, mask.shape), dtype=torch.bool)
+            for name, mask in self.masks.items()
+        }
+        return measure(self.layout.with_sizes(sizes), whole)

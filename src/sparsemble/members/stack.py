@@ -48,7 +48,10 @@ class Stack:
             name: self._padded(name, [member.masks[name] for member in members])
             for name in members[0].masks
         }
-        self._forward = self._feedforward() or self._any_network
+        self._layers = list(flat_layers(self.network))
+        plain = (nn.Linear, nn.Dropout, nn.Flatten)
+        known = all(type(layer) in plain or is_elementwise(layer) for _, layer in self._layers)
+        self._forward = self._feedforward if known else self._any_network
 
     def train(self, mode: bool = True) -> None:
         """Switch dropout on or off."""
@@ -105,26 +108,16 @@ class Stack:
                 return inputs.flatten(1).index_select(1, union)
         return inputs
 
-    def _feedforward(self) -> Callable[[Tensor], Tensor] | None:
-        """The feature-major pass, if the network is made of layers that allow it."""
-        layers = list(flat_layers(self.network))
-        plain = (nn.Linear, nn.Dropout, nn.Flatten)
-        if not all(type(layer) in plain or is_elementwise(layer) for _, layer in layers):
-            return None
-
-        def forward(inputs: Tensor) -> Tensor:
-            hidden = self._selected(inputs).flatten(1).t()
-            for name, layer in layers:
-                if type(layer) is nn.Linear:
-                    prefix = f"{name}." if name else ""
-                    weight = self.parameters[f"{prefix}weight"]
-                    bias = self.parameters.get(f"{prefix}bias")
-                    hidden = _batched_linear(hidden, weight, bias)
-                elif type(layer) is not nn.Flatten:
-                    hidden = layer(hidden)
-            return hidden.transpose(1, 2)
-
-        return forward
+    def _feedforward(self, inputs: Tensor) -> Tensor:
+        hidden = self._selected(inputs).flatten(1).t()
+        for name, layer in self._layers:
+            if type(layer) is nn.Linear:
+                prefix = f"{name}." if name else ""
+                weight = self.parameters[f"{prefix}weight"]
+                hidden = _batched_linear(hidden, weight, self.parameters.get(f"{prefix}bias"))
+            elif type(layer) is not nn.Flatten:
+                hidden = layer(hidden)
+        return hidden.transpose(1, 2)
 
     def _any_network(self, inputs: Tensor) -> Tensor:
         def one(parameters: Mapping[str, Tensor], batch: Tensor) -> Tensor:

@@ -61,7 +61,7 @@ class Recipe(Settings):
     `network` are only for runs from the command line.
     """
 
-    name: str = "recipe"
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*$")] = "recipe"
     description: str = ""
     seed: Annotated[int, Field(ge=0)] = 0
     data: DataSettings | None = None

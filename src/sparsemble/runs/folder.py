@@ -7,8 +7,8 @@
       ensemble/            the result
       result.json          metrics and costs
 
-Every file is atomic and checksummed; a lock keeps a second process out. A stage that is resumed
-truncates its trace to what the checkpoint knew.
+Every file but the growing trace is atomic and checksummed; a lock keeps a second process out. A
+stage that is resumed truncates its trace to what the checkpoint knew.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
+from math import isfinite, nan
 from pathlib import Path
 from typing import Any
 
@@ -67,16 +68,28 @@ class StageFolder:
         numbers = {**state.numbers, "trace_lines": len(self._lines())}
         write_tensors(self._checkpoint, state.tensors, numbers)
 
-    def drop_checkpoint(self) -> None:
-        """Forget the checkpoint of a finished stage."""
-        self._checkpoint.unlink(missing_ok=True)
+    def samples(self, state: ChainState | None) -> list[Sample]:
+        """The samples collected so far, in order.
 
-    def samples(self) -> list[Sample]:
-        """The samples collected so far, in order."""
-        return [
+        Those that the chain under way took after its checkpoint are left out: it takes them again.
+        """
+        files = sorted(self.path.glob("sample-*.safetensors"))
+        found = [
             Sample(note["chain"], note["step"], tensors)
-            for tensors, note in map(read_tensors, sorted(self.path.glob("sample-*.safetensors")))
+            for tensors, note in map(read_tensors, files)
         ]
+        if state is None:
+            return []
+        under_way, step = state.numbers["chain"], state.numbers["step"]
+        return [
+            s for s in found if s.chain < under_way or (s.chain == under_way and s.step <= step)
+        ]
+
+    def drop_samples(self, chain: int, *, after: int) -> None:
+        """Forget samples of a stretch that a rollback undid."""
+        for file in self.path.glob(f"sample-{chain:04d}-*.safetensors"):
+            if int(file.stem.rpartition("-")[2]) > after:
+                file.unlink()
 
     def save_sample(self, sample: Sample) -> None:
         """Keep a sample."""
@@ -89,12 +102,12 @@ class StageFolder:
         kind = "rollback" if isinstance(entry, Rollback) else "epoch"
         self.path.mkdir(parents=True, exist_ok=True)
         with self._trace.open("a") as file:
-            file.write(json.dumps({"kind": kind, **asdict(entry)}) + "\n")
+            file.write(json.dumps({"kind": kind, **_without_nan(asdict(entry))}) + "\n")
 
     def rewind_trace(self, state: ChainState | None) -> None:
         """Drop lines written after the checkpoint: they will be written again."""
-        if self._trace.exists() and state is not None:
-            lines = self._lines()[: state.numbers["trace_lines"]]
+        if self._trace.exists():
+            lines = self._lines()[: state.numbers["trace_lines"] if state is not None else 0]
             write_atomically(self._trace, "".join(f"{line}\n" for line in lines).encode())
 
     def trace(self) -> tuple[list[EpochRecord], list[Rollback]]:
@@ -105,9 +118,10 @@ class StageFolder:
                 fields = json.loads(line)
                 kind = fields.pop("kind")
                 if kind == "epoch":
-                    epochs.append(EpochRecord(**fields))
+                    epochs.append(EpochRecord(**_with_nan(fields)))
                 else:
                     rollbacks.append(Rollback(**fields))
+                    epochs = [record for record in epochs if not rollbacks[-1].undoes(record)]
             except (ValueError, TypeError, KeyError, AttributeError):
                 raise CorruptFileError(f"{self._trace} has a damaged line: {line[:80]!r}") from None
         return epochs, rollbacks
@@ -153,8 +167,13 @@ class RunFolder:
         handles = []
         try:
             for folder in sorted(folders):
-                folder.mkdir(parents=True, exist_ok=True)
-                handle = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+                try:
+                    folder.mkdir(parents=True, exist_ok=True)
+                    handle = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+                except OSError as error:
+                    raise InputError(
+                        f"{folder} cannot be used as a run folder: {error.strerror}"
+                    ) from None
                 handles.append(handle)
                 try:
                     fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -166,3 +185,12 @@ class RunFolder:
         finally:
             for handle in handles:
                 os.close(handle)
+
+
+def _without_nan(fields: dict[str, Any]) -> dict[str, Any]:
+    """JSON has no NaN and no infinity."""
+    return {k: None if isinstance(v, float) and not isfinite(v) else v for k, v in fields.items()}
+
+
+def _with_nan(fields: dict[str, Any]) -> dict[str, Any]:
+    return {k: nan if v is None else v for k, v in fields.items()}

@@ -60,8 +60,11 @@ class Keeper(Observer):
         self._forward.finished(stage, save)
 
     def rolled_back(self, rollback: Rollback) -> None:
-        """Record."""
+        """Record, and forget what the rollback undid."""
         self.rollbacks.append(rollback)
+        self.epochs = [record for record in self.epochs if not rollback.undoes(record)]
         if self._folder is not None:
             self._folder.record(rollback)
+            if rollback.stage == "chain":
+                self._folder.drop_samples(rollback.chain, after=rollback.back_to)
         self._forward.rolled_back(rollback)

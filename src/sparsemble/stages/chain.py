@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -61,6 +61,7 @@ class Chain:
         guessing: float,
         masks: Mapping[str, Tensor] | None = None,
         clip: float | None = None,
+        batch_dims: int = 0,
         divergence: DivergenceSettings | None = None,
         near_zero: Callable[[], float] | None = None,
         observer: Observer | None = None,
@@ -74,6 +75,7 @@ class Chain:
         self._sampler = sampler
         self._schedule = schedule
         self._clip = clip
+        self._batch_dims = batch_dims
         self._near_zero = near_zero or (lambda: math.nan)
         self._observer = observer or Observer()
         self._tensors = list(self.parameters.values())
@@ -88,15 +90,19 @@ class Chain:
         self._rollbacks = 0
         self._rate_factor = 1.0
         self._epoch_loss = 0.0
+        self._running = False
+        self._reason: str | None = None
         self._random = _seeded_state(derive(identity.seed, "dropout", 0))
         self._good = self._earlier = self._snapshot()
 
-    def run(self, until: int) -> None:
-        """Go on until `until` steps are done."""
-        with _random_stream(self):
+    def run(self, until: int) -> bool:
+        """Go on until `until` steps are done; `False` if a divergence threw the chain back."""
+        with self._random_stream():
             while self.step < until:
                 if not self._run_epoch(until):
                     self._roll_back()
+                    return False
+        return True
 
     def _run_epoch(self, until: int) -> bool:
         """Run to the end of the epoch or to `until`; `False` if the chain diverged."""
@@ -126,7 +132,7 @@ class Chain:
         loss.backward()
         gradients = {n: p.grad for n, p in self.parameters.items() if p.grad is not None}
         if self._clip is not None:
-            torch.nn.utils.clip_grad_norm_(self._tensors, self._clip)
+            clip_gradients(list(gradients.values()), self._clip, self._batch_dims)
         with torch.no_grad():
             self._prior.add_gradient(gradients)
             self._sampler.step()
@@ -189,6 +195,7 @@ class Chain:
                 diverged_at,
                 str(self._reason),
                 self.step,
+                self.step // self._batches.steps,
                 self._rate_factor,
             )
         )
@@ -256,28 +263,33 @@ class Chain:
         self._epoch_loss = state.numbers["epoch_loss"]
         self._watch.restore(state.numbers["watch"])
 
-    _running = False
-    _reason: str | None = None
+    @contextmanager
+    def _random_stream(self) -> Iterator[None]:
+        """Hold the global generator (dropout takes no other), then give the caller's back.
+
+        Denormal floats, which a sparse prior produces in plenty, are flushed meanwhile: they slow
+        a CPU many times over.
+        """
+        outer = torch.get_rng_state()
+        torch.set_rng_state(self._random)
+        torch.set_flush_denormal(True)
+        self._running = True
+        try:
+            yield
+        finally:
+            self._running = False
+            self._random = torch.get_rng_state()
+            torch.set_rng_state(outer)
+            torch.set_flush_denormal(False)
 
 
-@contextmanager
-def _random_stream(chain: Chain) -> Iterator[None]:
-    """Give the chain the global generator (dropout takes no other), then put the caller's back.
-
-    Denormal floats, which a sparse prior produces in plenty, are flushed meanwhile: they slow a
-    CPU many times over.
-    """
-    outer = torch.get_rng_state()
-    torch.set_rng_state(chain._random)
-    torch.set_flush_denormal(True)
-    chain._running = True
-    try:
-        yield
-    finally:
-        chain._running = False
-        chain._random = torch.get_rng_state()
-        torch.set_rng_state(outer)
-        torch.set_flush_denormal(False)
+def clip_gradients(gradients: Sequence[Tensor], limit: float, batch_dims: int = 0) -> None:
+    """Scale gradients down to a joint norm of at most `limit`, every member's by itself."""
+    squares = [gradient.flatten(batch_dims).square().sum(-1) for gradient in gradients]
+    norms = torch.stack(squares).sum(0).sqrt()
+    factors = (limit / norms.clamp_min(limit)).to(gradients[0].dtype)
+    for gradient in gradients:
+        gradient.mul_(factors.view(*factors.shape, *[1] * (gradient.ndim - factors.ndim)))
 
 
 def _part(state: ChainState, place: str) -> ChainState:

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from sparsemble.settings import Settings
 
-_SMOOTHING = 0.05
+_SMOOTHING = 0.01
 
 
 class DivergenceSettings(Settings):

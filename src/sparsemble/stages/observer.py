@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 class EpochRecord:
     """What one epoch of a chain looked like; one line of a run's trace.
 
-    `loss` is the mean over the epoch's batches, `potential` adds the prior: U/N at the epoch's end.
+    `loss` is the mean over the epoch's batches; `potential` adds the prior at the epoch's end, an
+    estimate of U/N.
     `noise_to_drift` compares the size of the injected noise with that of the gradient step.
     """
 
@@ -39,7 +40,13 @@ class Rollback:
     step: int
     reason: str
     back_to: int
+    back_to_epoch: int
     rate_factor: float
+
+    def undoes(self, record: EpochRecord) -> bool:
+        """Did the epoch belong to the stretch that was thrown away?"""
+        same = (record.stage, record.chain) == (self.stage, self.chain)
+        return same and record.epoch > self.back_to_epoch
 
 
 class Observer:

@@ -15,6 +15,7 @@ from pydantic import Field
 from torch import Tensor
 
 from sparsemble.data import Batches
+from sparsemble.errors import InputError
 from sparsemble.members import Member, Stack
 from sparsemble.priors import Prior
 from sparsemble.samplers import SGLD, AnySchedule
@@ -46,6 +47,8 @@ def retrain(
     resume: ChainState | None = None,
 ) -> None:
     """Retrain `members` in place, together; `resume` goes on with a stopped run of the same set."""
+    if not members:
+        raise InputError("there are no members to retrain")
     observer = observer or Observer()
     stack = Stack(members)
     stack.train()
@@ -70,6 +73,7 @@ def retrain(
         guessing=len(members) * math.log(stack.layout.outputs.size),
         masks=stack.masks,
         clip=settings.clip,
+        batch_dims=1,
         divergence=settings.divergence,
         observer=observer,
     )
@@ -77,7 +81,8 @@ def retrain(
         chain.resume(resume)
     total = settings.epochs * batches.steps
     observer.started("retrain", 0, chain.step, total)
-    chain.run(total)
+    while not chain.run(total):
+        pass  # thrown back by a divergence, which the observer was told
     observer.finished("retrain", chain.state)
     stack.write_back()
     for member in members:

@@ -17,6 +17,7 @@ from sparsemble.data import Batches
 from sparsemble.errors import InputError
 from sparsemble.priors import BoundPrior, Prior
 from sparsemble.priors.group_sparse import BoundGroupSparse
+from sparsemble.priors.sums import BoundSum
 from sparsemble.samplers import AnySchedule, Sampler, SamplerSettings
 from sparsemble.seeds import derive
 from sparsemble.settings import Settings
@@ -90,23 +91,29 @@ def draw_samples(
     """
     observer = observer or Observer()
     samples = list(collected)
-    taken = {(sample.chain, sample.step) for sample in samples}
     steps = settings.steps_to_collect(batches.steps)
     for number in range(settings.chains):
-        if (number, steps[-1]) in taken:
+        if _next(steps, samples, number) is None:
             continue
         chain = start_chain(network, layout, batches, prior, settings, number, seed, observer)
         if resume is not None and resume.numbers["chain"] == number:
             chain.resume(resume)
         observer.started("chain", number, chain.step, steps[-1])
-        for step in steps:
-            if (number, step) in taken:
-                continue
-            chain.run(step)
-            sample = Sample(number, step, _parameters_of(chain))
-            samples.append(sample)
-            observer.sampled(sample, chain.state)
+        while (step := _next(steps, samples, number)) is not None:
+            if chain.run(step):
+                sample = Sample(number, step, _parameters_of(chain))
+                samples.append(sample)
+                observer.sampled(sample, chain.state)
+            else:
+                # What was sampled on the way to a divergence is no sample of the posterior.
+                samples = [s for s in samples if s.chain != number or s.step <= chain.step]
     return samples
+
+
+def _next(steps: Sequence[int], samples: Sequence[Sample], chain: int) -> int | None:
+    """The first step at which the chain still owes a sample."""
+    taken = {sample.step for sample in samples if sample.chain == chain}
+    return next((step for step in steps if step not in taken), None)
 
 
 def start_chain(
@@ -160,6 +167,12 @@ def initial_network(source: NetworkSource, number: int, seed: int) -> nn.Module:
             network = copy.deepcopy(source)
             if number > 0:
                 _initialise(network)
+    frozen = [name for name, p in network.named_parameters() if not p.requires_grad]
+    if frozen:
+        raise InputError(
+            f"parameter {frozen[0]!r} is frozen (requires_grad=False): samples of the posterior "
+            "need all of them to move"
+        )
     if any(True for _ in network.buffers()):
         names = ", ".join(name for name, _ in network.named_buffers())
         raise InputError(
@@ -171,6 +184,8 @@ def initial_network(source: NetworkSource, number: int, seed: int) -> nn.Module:
 
 def near_zero_groups(prior: BoundPrior, sampler: Sampler) -> float:
     """Share of groups the prior holds near zero: norm below 3√d·max(T/(Nλ), ηλ)."""
+    if isinstance(prior, BoundSum):
+        prior = next((t for t in prior.terms if isinstance(t, BoundGroupSparse)), prior)
     if not isinstance(prior, BoundGroupSparse) or prior.penalty == 0:
         return float("nan")
     group = sampler.param_groups[0]

@@ -3,6 +3,7 @@
 from sparsemble.store.files import (
     read_json,
     read_tensors,
+    tensor_digest,
     write_atomically,
     write_json,
     write_tensors,
@@ -15,6 +16,7 @@ __all__ = [
     "pack",
     "read_json",
     "read_tensors",
+    "tensor_digest",
     "unpack",
     "write_atomically",
     "write_json",

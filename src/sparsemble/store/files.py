@@ -71,7 +71,7 @@ def write_tensors(
     """Write tensors and a JSON-able note as one safetensors file; return the content's checksum."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     text = json.dumps(note or {}, sort_keys=True)
-    digest = _tensor_digest(plain, text)
+    digest = tensor_digest(plain, text)
     write_atomically(path, to_safetensors(plain, metadata={"note": text, _CHECKSUM: digest}))
     return digest
 
@@ -94,7 +94,7 @@ def read_tensors(
             f"{path} is not a tensor file of sparsemble ({type(error).__name__}): damaged, "
             "truncated or foreign"
         ) from None
-    digest = _tensor_digest(tensors, metadata["note"])
+    digest = tensor_digest(tensors, metadata["note"])
     if digest != stated or digest != (expected or digest) or not isinstance(note, dict):
         raise CorruptFileError(f"{path} does not match its checksum: damaged or edited")
     return tensors, note
@@ -128,7 +128,8 @@ def _json_digest(value: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _tensor_digest(tensors: Mapping[str, Tensor], note: str) -> str:
+def tensor_digest(tensors: Mapping[str, Tensor], note: str = "{}") -> str:
+    """The checksum that `write_tensors` gives a file with this content."""
     digest = hashlib.sha256(note.encode())
     for name in sorted(tensors):
         tensor = tensors[name]

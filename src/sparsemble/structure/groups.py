@@ -61,7 +61,7 @@ class GroupTerms:
         return [squared.sqrt() for squared in self._squared_norms(into_buffer=False)]
 
     def penalty(self) -> Tensor:
-        """`Σ_g √d_g·‖θ_g‖₂` over all families; autograd can differentiate it."""
+        """`Σ_g √d_g·‖θ_g‖₂` over all families; autograd can differentiate it off zero groups."""
         norms = self.norms()
         return (torch.cat(norms, dim=-1) * self._roots).sum() if norms else torch.zeros(())
 
