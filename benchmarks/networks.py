@@ -8,9 +8,8 @@ import torch
 from torch import nn
 
 from sparsemble.ensemble import Ensemble
-from sparsemble.layouts import feedforward_layout
+from sparsemble.layouts import feedforward, feedforward_layout
 from sparsemble.members import Member, compact
-from sparsemble.recipes.models import feedforward
 
 SIZES = (784, 300, 100, 10)
 STRUCTURE = (364, 82, 22, 10)

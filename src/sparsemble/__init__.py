@@ -18,10 +18,9 @@ if TYPE_CHECKING:
     from sparsemble.data import Dataset, as_dataset, digits, mnist
     from sparsemble.ensemble import Ensemble
     from sparsemble.errors import DivergedError, InputError, SparsembleError
-    from sparsemble.layouts import feedforward_layout
+    from sparsemble.layouts import feedforward, feedforward_layout
     from sparsemble.members import Member, compact
     from sparsemble.recipes import Recipe, load_recipe
-    from sparsemble.recipes.models import feedforward
     from sparsemble.runs import Learned, learn
     from sparsemble.stages import draw_samples, prune, retrain
 
@@ -38,7 +37,7 @@ _HOME = {
     "compact": "members",
     "digits": "data",
     "draw_samples": "stages",
-    "feedforward": "recipes.models",
+    "feedforward": "layouts",
     "feedforward_layout": "layouts",
     "learn": "runs",
     "load_recipe": "recipes",

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
+from sparsemble.errors import InputError
 from sparsemble.members.member import Member, Origin
 from sparsemble.structure import Layout, Role, Survivors, survivors
 from sparsemble.structure.groups import group_sizes
@@ -43,23 +44,19 @@ def compact(network: nn.Module, layout: Layout, masks: Mapping[str, Tensor]) -> 
     )
     """
     full = {name: tensor.detach().cpu() for name, tensor in network.named_parameters()}
-    masks = {
-        name: masks.get(name, torch.ones_like(full[name], dtype=torch.bool))
-        for name in layout.weights
-    }
-    pruned = {
-        name: tensor * masks[name] if name in masks else tensor for name, tensor in full.items()
-    }
+    masks = _whole_masks(full, layout, masks)
+    pruned = full | {name: full[name] * mask for name, mask in masks.items()}
     staying = survivors(layout, pruned)
     kept = staying.kept
-    parameters, kept_masks = {}, {}
-    for name, tensor in pruned.items():
-        mask = _without_folded(masks[name], name, layout, staying) if name in masks else None
-        gained = tensor + staying.bias_gain[name] if name in staying.bias_gain else tensor
-        parameters[name] = _cut(gained, name, layout, kept)
-        if mask is not None:
-            kept_masks[name] = _cut(mask, name, layout, kept)
-            parameters[name] = parameters[name] * kept_masks[name]
+    parameters = {
+        name: _cut(tensor + staying.bias_gain.get(name, 0), name, layout, kept)
+        for name, tensor in pruned.items()
+    }
+    kept_masks = {
+        name: _cut(_without_folded(mask, name, layout, staying), name, layout, kept)
+        for name, mask in masks.items()
+    }
+    parameters |= {name: parameters[name] * mask for name, mask in kept_masks.items()}
     origin = Origin(
         {space.name: space.size for space in layout.spaces}, kept, group_sizes(layout, full)
     )
@@ -84,6 +81,19 @@ def load_tensors(network: nn.Module, tensors: Mapping[str, Tensor]) -> None:
             setattr(layer, leaf, new)
             if isinstance(layer, nn.Linear) and leaf == "weight":
                 layer.out_features, layer.in_features = tensor.shape
+
+
+def _whole_masks(
+    full: Mapping[str, Tensor], layout: Layout, masks: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    """A mask for every weight; one that is not given keeps everything."""
+    for name, mask in masks.items():
+        if name not in layout.weights or mask.shape != full[name].shape:
+            raise InputError(f"the mask {name!r} of shape {tuple(mask.shape)} fits no weight")
+    return {
+        name: masks.get(name, torch.ones_like(full[name], dtype=torch.bool))
+        for name in layout.weights
+    }
 
 
 def _without_folded(mask: Tensor, name: str, layout: Layout, staying: Survivors) -> Tensor:

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from torch import nn
 
 from sparsemble.data import Dataset, digits, mnist
-from sparsemble.layouts import Grouping
+from sparsemble.layouts import Grouping, feedforward
 from sparsemble.layouts.layers import ELEMENTWISE
 from sparsemble.priors import AnyPrior, NoPrior
 from sparsemble.settings import Settings
@@ -71,26 +71,3 @@ class Recipe(Settings):
     chain: ChainSettings
     prune: PruneSettings | None = None
     retrain: RetrainSettings | None = None
-
-
-def feedforward(
-    inputs: int,
-    hidden: tuple[int, ...] | list[int],
-    classes: int,
-    *,
-    activation: str = "relu",
-    dropout: float = 0.0,
-) -> nn.Sequential:
-    """A feed-forward network that returns logits.
-
-    >>> feedforward(784, [300, 100], 10)[0]
-    Linear(in_features=784, out_features=300, bias=True)
-    """
-    layers: list[nn.Module] = []
-    width = inputs
-    for size in hidden:
-        layers += [nn.Linear(width, size), ELEMENTWISE[activation][0]()]
-        if dropout:
-            layers.append(nn.Dropout(dropout))
-        width = size
-    return nn.Sequential(*layers, nn.Linear(width, classes))

@@ -1,7 +1,7 @@
 """Chain diagnostics in plain words: what a user can act on.
 
 Three questions. Does the injected noise dominate the gradient, or vanish beside it? Is the trace of
-the potential stationary after burn-in? Do the samples predict differently?
+the potential stationary after burn-in? Do the members predict differently?
 """
 
 from __future__ import annotations
@@ -83,12 +83,12 @@ def _diversity(probabilities: Tensor) -> Finding:
     labels = probabilities.argmax(-1)
     majority = labels.mode(0).values
     error = float((labels != majority).float().mean())
-    text = f"a sample differs from the majority on {100 * error:.2f} % of the examples"
+    text = f"a member differs from the majority on {100 * error:.2f} % of the training examples"
     if error < 1e-3:
         return Finding(
             "diversity",
             error,
             "attention",
-            text + ": the samples are nearly alike; raise the interval, rate or temperature",
+            text + ": they are nearly alike; raise the interval, rate or temperature",
         )
     return Finding("diversity", error, "good", text)

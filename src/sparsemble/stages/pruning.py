@@ -42,6 +42,9 @@ def prune(
         raise InputError(f"sparsity = {sparsity}: must be at least 0 and below 1")
     if scope not in ("global", "layer"):
         raise InputError(f"scope {scope!r} is not 'global' or 'layer'")
+    missing = [name for name in layout.weights if name not in parameters]
+    if missing:
+        raise InputError(f"the layout's weight {missing[0]!r} is not among the parameters")
     weights = {name: parameters[name].detach() for name in layout.weights}
     if scope == "layer":
         return {name: _largest([weight], sparsity)[0] for name, weight in weights.items()}
@@ -50,7 +53,7 @@ def prune(
 
 
 def _largest(weights: list[Tensor], sparsity: float) -> list[Tensor]:
-    """Masks of the largest magnitudes over all tensors together; a zero weight is never kept."""
+    """Masks of the largest magnitudes over all tensors together."""
     magnitudes = torch.cat([weight.abs().flatten() for weight in weights])
     count = round((1 - sparsity) * magnitudes.numel())
     kept = torch.zeros(magnitudes.numel(), dtype=torch.bool)
@@ -58,6 +61,6 @@ def _largest(weights: list[Tensor], sparsity: float) -> list[Tensor]:
         kept.fill_(True)
     else:
         kept[magnitudes.topk(count, sorted=False).indices] = True
-        kept &= magnitudes > 0
+        kept &= magnitudes > 0  # of two zeros none is worth keeping
     parts = kept.split([weight.numel() for weight in weights])
     return [part.view(weight.shape) for part, weight in zip(parts, weights, strict=True)]
