@@ -24,6 +24,7 @@ from scenarios import (
     set_parameters,
     skip_layout,
 )
+from sparsemble.errors import InputError
 from sparsemble.layouts import feedforward_layout
 from sparsemble.members import Member, compact, masked
 from sparsemble.structure import Family, Layout, Role, Slot, Space, SpaceKind
@@ -561,3 +562,17 @@ def test_a_member_that_keeps_everything_is_the_network(grouping):
     inputs = torch.randn(5, 3, dtype=torch.float64)
     assert torch.equal(member(inputs), network(inputs))
     assert member.cost.parameters == 3 * 4 + 4 * 2
+
+
+@pytest.mark.parametrize(
+    "masks",
+    [
+        {"0.wait": torch.ones(2, 2, dtype=torch.bool)},
+        {"0.bias": torch.ones(2, dtype=torch.bool)},
+        {"0.weight": torch.ones(3, 2, dtype=torch.bool)},
+    ],
+)
+def test_a_mask_that_fits_no_weight_is_refused(masks):
+    network = mlp(2, 2, 1)
+    with pytest.raises(InputError, match="fits no weight"):
+        compact(network, feedforward_layout(network), masks)

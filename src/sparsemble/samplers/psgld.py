@@ -8,7 +8,6 @@ The correction term Γ is omitted, as its authors do in practice, so the law is 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -53,14 +52,13 @@ class PSGLD(Sampler):
     def _update(
         self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], source: NoiseSource
     ) -> None:
-        lr, temperature = group["lr"], group["temperature"]
         squares = self._buffers(params, "square_average")
         torch._foreach_mul_(squares, group["smoothing"])
         torch._foreach_addcmul_(squares, grads, grads, value=1 - group["smoothing"])
         inverse = torch._foreach_sqrt(squares)
         torch._foreach_add_(inverse, group["damping"])
-        torch._foreach_addcdiv_(params, grads, inverse, value=-lr)
-        if temperature > 0:
+        torch._foreach_addcdiv_(params, grads, inverse, value=-group["lr"])
+        if group["temperature"] > 0:
             torch._foreach_sqrt_(inverse)
-            scale = math.sqrt(2 * lr * temperature / self.num_data)
+            scale = self.noise_scale(group)
             torch._foreach_addcdiv_(params, source.draw(params), inverse, value=scale)

@@ -82,6 +82,10 @@ class Sampler(Optimizer, ABC):
     ) -> None:
         """Update `params` in place."""
 
+    def noise_scale(self, group: dict[str, Any]) -> float:
+        """Standard deviation of the noise one step adds (before any preconditioning): √(2ηT/N)."""
+        return math.sqrt(2 * group["lr"] * group["temperature"] / self.num_data)
+
     def _buffers(self, params: list[Tensor], name: str) -> list[Tensor]:
         """One buffer shaped like each parameter, made of zeros when first asked for."""
         buffers = []

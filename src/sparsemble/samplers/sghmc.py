@@ -48,11 +48,14 @@ class SGHMC(Sampler):
     def _update(
         self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], source: NoiseSource
     ) -> None:
-        lr, temperature, friction = group["lr"], group["temperature"], group["friction"]
         velocity = self._buffers(params, "velocity")
-        torch._foreach_mul_(velocity, 1 - friction)
-        torch._foreach_add_(velocity, grads, alpha=-lr)
-        if temperature > 0:
-            scale = math.sqrt(2 * friction * lr * temperature / self.num_data)
+        torch._foreach_mul_(velocity, 1 - group["friction"])
+        torch._foreach_add_(velocity, grads, alpha=-group["lr"])
+        if group["temperature"] > 0:
+            scale = self.noise_scale(group)
             torch._foreach_add_(velocity, source.draw(params), alpha=scale)
         torch._foreach_add_(params, velocity)
+
+    def noise_scale(self, group: dict[str, Any]) -> float:
+        """Standard deviation of the noise one step adds to the velocity: √(2αηT/N)."""
+        return math.sqrt(group["friction"]) * super().noise_scale(group)

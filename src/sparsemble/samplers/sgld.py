@@ -8,7 +8,6 @@ for bit.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
@@ -31,8 +30,7 @@ class SGLD(Sampler):
     def _update(
         self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], source: NoiseSource
     ) -> None:
-        lr, temperature = group["lr"], group["temperature"]
-        torch._foreach_add_(params, grads, alpha=-lr)
-        if temperature > 0:
-            scale = math.sqrt(2 * lr * temperature / self.num_data)
+        torch._foreach_add_(params, grads, alpha=-group["lr"])
+        if group["temperature"] > 0:
+            scale = self.noise_scale(group)
             torch._foreach_add_(params, source.draw(params), alpha=scale)

@@ -167,7 +167,7 @@ class Chain:
         grads = [tensor.grad for tensor in self._tensors if tensor.grad is not None]
         drift = group["lr"] * float(torch.nn.utils.get_total_norm(grads))
         count = sum(grad.numel() for grad in grads)
-        noise = math.sqrt(2 * group["lr"] * group["temperature"] / self._sampler.num_data * count)
+        noise = self._sampler.noise_scale(group) * math.sqrt(count)
         return noise / drift if drift > 0 else math.inf
 
     def _roll_back(self) -> None:
