@@ -37,27 +37,22 @@ Changes = Annotated[
 
 def main() -> None:
     """Run the command line; errors made for the user become one line and an exit code."""
-    import click
-
     from sparsemble.errors import InputError, SparsembleError
 
     try:
-        code = app(standalone_mode=False) or 0
+        app()
     except InputError as error:
         _fail(str(error), 2)
     except SparsembleError as error:
         _fail(str(error), 1)
-    except click.ClickException as error:
-        error.show()
-        raise SystemExit(error.exit_code) from None
-    except (click.Abort, KeyboardInterrupt):
-        code = 130
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         _fail(f"{where}{error.strerror or error}", 1)
-    if code == 130:
-        _fail("interrupted; a run that has a folder goes on when the command is repeated", code)
-    raise SystemExit(code)
+    except SystemExit as stop:
+        # Typer has already turned an interrupt into its exit code, without a word.
+        if stop.code == 130:
+            _fail("interrupted; a run that has a folder goes on when the command is repeated", 130)
+        raise
 
 
 @app.command()
