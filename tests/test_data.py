@@ -162,7 +162,7 @@ def test_bad_values_from_a_loader_are_refused_when_they_come():
 
 def test_digits_are_split_once_and_for_all():
     train, test = digits()
-    assert (len(train), len(test)) == (1200, 597)
+    assert (len(train), len(test)) == (900, 897)
     assert train.scaled().max() == 1
     assert train.feature_names[9] == "pixel_1_1"
 

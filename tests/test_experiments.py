@@ -16,7 +16,14 @@ from sparsemble.experiments.tables import put_into, spread, table1, table2
 from sparsemble.recipes import load_recipe
 
 ROOT = Path(__file__).parent.parent
-QUICK = {"chain.epochs": 6, "chain.burn_in": 2, "chain.interval": 2, "retrain.epochs": 1}
+QUICK = {
+    "chain.chains": 1,
+    "chain.epochs": 6,
+    "chain.burn_in": 2,
+    "chain.interval": 2,
+    "prune.sparsity": 0.9,
+    "retrain.epochs": 1,
+}
 
 
 def quick(seed: int = 0, **changes) -> sparsemble.Recipe:

@@ -54,7 +54,7 @@ def comparison(dense: Result, ours: Result) -> Sheet:
             )
         )
     header = ("", "Error %", "NLL", "ECE", "Parameters", "FLOPs", "Disk")
-    return Sheet("Digits: 1,200 images to learn from, 597 to test on", header, tuple(rows))
+    return Sheet("Digits: 900 images to learn from, 897 to test on", header, tuple(rows))
 
 
 def _run(recipe: Recipe, folder: Path, console: Console) -> Result:
