@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import time
+import warnings
 from collections.abc import Callable
 
 import torch
@@ -181,6 +182,7 @@ def prior_growth() -> None:
 
 
 if __name__ == "__main__":
+    warnings.simplefilter("ignore", FutureWarning)  # of posteriors, about its own dependency
     training_steps()
     retraining()
     predicting()
