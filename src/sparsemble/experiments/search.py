@@ -78,6 +78,7 @@ def run_search(
 
 def write_search(search: Search, found: list[tuple[dict[str, Any], Result]], path: Path) -> None:
     """One result file for the whole search, best point first."""
+    best_first = _best_first(found)
     entries = [
         {
             "changes": changes,
@@ -91,15 +92,14 @@ def write_search(search: Search, found: list[tuple[dict[str, Any], Result]], pat
             "rollbacks": result.rollbacks,
             "seconds": result.seconds,
         }
-        for changes, result in sorted(found, key=lambda pair: pair[1].metrics["nll"])
+        for changes, result in best_first
     ]
-    first = found[0][1]
     write_json(
         path,
         {
             "search": search.model_dump(mode="json"),
             "recipe": load_recipe(search.recipe).model_dump(mode="json"),
-            "provenance": first.provenance,
+            "provenance": best_first[0][1].provenance,
             "points": entries,
         },
     )
@@ -120,7 +120,11 @@ def search_sheet(found: list[tuple[dict[str, Any], Result]]) -> Sheet:
             f"{result.parameters_ratio:.2f}×",
             f"{result.flops_ratio:.2f}×",
         )
-        for changes, result in sorted(found, key=lambda pair: pair[1].metrics["nll"])
+        for changes, result in _best_first(found)
     ]
     header = (*keys, "Error %", "NLL", "Members' error %", "Parameters", "FLOPs")
     return Sheet("Held-out results", header, tuple(rows))
+
+
+def _best_first(found: list[tuple[dict[str, Any], Result]]) -> list[tuple[dict[str, Any], Result]]:
+    return sorted(found, key=lambda pair: pair[1].metrics["nll"])

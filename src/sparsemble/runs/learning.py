@@ -10,7 +10,7 @@ import copy
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -124,8 +124,7 @@ def _run_folder(folder: str | Path | None, samples: str | Path | None) -> RunFol
 def _opened(run: RunFolder | None, recipe: Recipe) -> Iterator[None]:
     """Lock the run and compute as it was begun: another number of threads would change bits."""
     if run is None:
-        with nullcontext():
-            yield
+        yield
         return
     with run.locked():
         known = run.claim({"recipe": recipe.model_dump(mode="json"), **provenance()})

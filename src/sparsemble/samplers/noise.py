@@ -2,7 +2,7 @@
 
 `gaussian`: on a CPU the Mersenne twister, not the arithmetic, is what costs, so Box–Muller is fed
 16 random bits a number: the radius takes 2¹⁶ values and the angle 2¹⁶, a normal law to a part in
-a thousand of its fourth moment, cut at 4.85 standard deviations (1 in 800,000), 2–3 times as fast
+10,000 of its fourth moment, cut at 4.85 standard deviations (1 in 800,000), about twice as fast
 as `Tensor.normal_`. On other devices `normal_` is used.
 `rademacher`: ±1 with equal probability, one random bit a number; the same mean, variance and weak
 order of accuracy for SGLD.
