@@ -109,6 +109,8 @@ def test_an_unusable_folder_is_bad_input(tmp_path, monkeypatch, capsys):
 def test_an_interrupt_exits_with_130_and_says_how_to_go_on(tmp_path):
     script = (
         "import os, signal, sys\n"
+        # A test run in the background inherits that interrupts are ignored.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from sparsemble.runs.progress import TerminalProgress\n"
         "TerminalProgress.epoch_ended = lambda *_: os.kill(os.getpid(), signal.SIGINT)\n"
         f"sys.argv = ['sparsemble', 'learn', 'digits', '--out', {str(tmp_path / 'run')!r}]\n"
