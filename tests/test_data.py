@@ -8,7 +8,7 @@ import torch
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from sparsemble.data import ArrayBatches, LoaderBatches, Scaling, as_dataset, digits, mnist
-from sparsemble.data.mnist import data_folder
+from sparsemble.data.places import data_folder
 from sparsemble.errors import CorruptFileError, InputError
 
 

@@ -3,16 +3,27 @@
 from sparsemble.data.batches import ArrayBatches, Batches, LoaderBatches
 from sparsemble.data.dataset import Dataset, as_dataset
 from sparsemble.data.digits import digits
+from sparsemble.data.grammar import grammar
 from sparsemble.data.mnist import mnist
+from sparsemble.data.ptb import ptb
 from sparsemble.data.scaling import Scaling
+from sparsemble.data.text import Corpus, read_corpus
+from sparsemble.data.vocabulary import Vocabulary
+from sparsemble.data.windows import TextBatches
 
 __all__ = [
     "ArrayBatches",
     "Batches",
+    "Corpus",
     "Dataset",
     "LoaderBatches",
     "Scaling",
+    "TextBatches",
+    "Vocabulary",
     "as_dataset",
     "digits",
+    "grammar",
     "mnist",
+    "ptb",
+    "read_corpus",
 ]

@@ -1,0 +1,155 @@
+"""A text to learn a language model from, in three parts, as indices of words.
+
+Words are what stands between white space; every line that holds one is followed by `<eos>`. The
+vocabulary is that of the training text alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from torch import Tensor
+
+from sparsemble.data.vocabulary import END, Vocabulary
+from sparsemble.errors import InputError
+
+PARTS = ("train", "valid", "test")
+_SPELLINGS = {"train": ("train",), "valid": ("valid", "dev", "validation"), "test": ("test",)}
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A training, a validation and a test text, and what is known about their source."""
+
+    vocabulary: Vocabulary
+    train: Tensor
+    valid: Tensor
+    test: Tensor
+    unknown: dict[str, int]
+    """How many tokens of each part are `<unk>` because the vocabulary lacks the word."""
+    name: str
+    entropy: float | None = None
+    """Nats a token of the source, if known: no model has a lower expected loss."""
+    true_nll: dict[str, float] | None = None
+    """The source's own mean negative log-probability a token on each part, if known."""
+
+    def beginning(self, portion: float) -> Corpus:
+        """The same corpus with only the first `portion` of the training text."""
+        return replace(self, train=self.train[: round(portion * len(self.train))])
+
+
+def read_corpus(
+    source: str | Path | Mapping[str, Path], *, size: int | None = None, threshold: int = 1
+) -> Corpus:
+    """Read plain UTF-8 text from a folder, or from the files that `train`, `valid`, `test` name.
+
+    In a folder a part's file is the one with the part between the dots of its name: `train.txt`,
+    `ptb.train.txt`, `wiki.train.tokens`; for `valid` also `dev` or `validation`. `size` and
+    `threshold` limit the vocabulary, see `Vocabulary.build`.
+    """
+    if isinstance(source, Mapping):
+        if set(source) != set(PARTS):
+            raise InputError(
+                f"a text is made of files for {', '.join(PARTS)}: got {', '.join(source) or 'none'}"
+            )
+        files = {part: Path(source[part]) for part in PARTS}
+        name = files["train"].stem
+    else:
+        folder = Path(source)
+        files = _files_in(folder)
+        name = folder.resolve().name
+    contents = {part: _bytes(path) for part, path in files.items()}
+    sources = {part: str(path) for part, path in files.items()}
+    return corpus_of(contents, sources, name=name, size=size, threshold=threshold)
+
+
+def corpus_of(
+    contents: Mapping[str, bytes],
+    sources: Mapping[str, str],
+    *,
+    name: str,
+    size: int | None = None,
+    threshold: int = 1,
+) -> Corpus:
+    """A corpus from the bytes of its parts; `sources` says for messages where each came from."""
+    words = {part: _words(contents[part], sources[part]) for part in PARTS}
+    try:
+        vocabulary = Vocabulary.build(words["train"], size=size, threshold=threshold)
+    except InputError as error:
+        raise InputError(f"{sources['train']}: {error}") from None
+    encoded = {part: vocabulary.encode(words[part], sources[part]) for part in PARTS}
+    return Corpus(
+        vocabulary,
+        train=encoded["train"][0],
+        valid=encoded["valid"][0],
+        test=encoded["test"][0],
+        unknown={part: count for part, (_, count) in encoded.items()},
+        name=name,
+    )
+
+
+def _files_in(folder: Path) -> dict[str, Path]:
+    """The file of each part in a folder; exactly one each."""
+    if not folder.is_dir():
+        state = "is a file, not a folder" if folder.exists() else "does not exist"
+        raise InputError(
+            f"{folder} {state}: name a folder that holds train.txt, valid.txt and test.txt"
+        )
+    try:
+        names = sorted(path.name for path in folder.iterdir() if path.is_file())
+    except OSError as error:
+        raise InputError(f"{folder} cannot be read: {error.strerror}") from None
+    found = {}
+    for part, spellings in _SPELLINGS.items():
+        fitting = [
+            name
+            for name in names
+            if not name.startswith(".") and set(name.lower().split(".")) & set(spellings)
+        ]
+        looked_for = " or ".join(f"{spelling}.txt" for spelling in spellings)
+        if not fitting:
+            raise InputError(
+                f"{folder} holds no {part} text: looked for {looked_for}, or a name such as "
+                f"text.{part}.txt, among {len(names)} files"
+            )
+        if len(fitting) > 1:
+            raise InputError(
+                f"{folder} holds {len(fitting)} files for the {part} text, {', '.join(fitting)}: "
+                "leave one, or name the three files instead of the folder"
+            )
+        found[part] = folder / fitting[0]
+    return found
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _words(content: bytes, source: str) -> list[str]:
+    """The words of a text, with `<eos>` after every line that has any."""
+    if content.startswith(b"\x1f\x8b"):
+        raise InputError(f"{source} is compressed, not plain text: unpack it with gunzip")
+    try:
+        text = content.decode("utf-8").removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{source} is not UTF-8 text: byte {error.start} is 0x{content[error.start]:02x}; "
+            "convert it, with iconv for instance"
+        ) from None
+    words: list[str] = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        if found := line.split():
+            if END in found:
+                raise InputError(
+                    f"{source} holds {END} in line {number}: remove it, every line gets one"
+                )
+            words += found
+            words.append(END)
+    if not words:
+        raise InputError(f"{source} is empty: it holds no word")
+    return words
