@@ -320,7 +320,7 @@ def test_networks_with_buffers_are_refused(data):
 
 
 def record(epoch: int, potential: float, noise: float = 1.0) -> EpochRecord:
-    return EpochRecord("chain", 0, epoch, potential, potential, 0.1, noise, math.nan, 1.0)
+    return EpochRecord("chain", 0, epoch, potential, potential, math.nan, 0.1, noise, math.nan, 1.0)
 
 
 def test_diagnostics_tell_dominating_noise_a_falling_trace_and_equal_samples():

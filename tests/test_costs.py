@@ -9,7 +9,8 @@ from torch import nn
 from scenarios import Recurrent, full_masks, mlp, recurrent_layout
 from sparsemble.layouts import feedforward_layout
 from sparsemble.members import Member, compact
-from sparsemble.structure import Cost, Layout, Matrix, Role, Slot, Space, SpaceKind, measure
+from sparsemble.structure import Cost, Layout, Matrix, Part, Role, Slot, Space, SpaceKind, measure
+from sparsemble.structure.units import WHOLE
 
 WIDTHS = (784, 300, 100, 10)
 
@@ -55,17 +56,18 @@ class TestThePapersNetwork:
         member = compact(network, layout, masks)
         assert member.cost == Cost(
             parameters=63_744 // 2,
-            matrices={"0": 59_696, "2": 3_608, "4": 440},
+            shapes={"0": (82, 364), "2": (22, 82), "4": (10, 22)},
             structure=(364, 82, 22, 10),
         )
+        assert member.cost.matrices == {"0": 59_696, "2": 3_608, "4": 440}
 
 
-def one_matrix(mask: list[list[int]], rows: tuple[int, int] | None = None) -> int:
+def one_matrix(mask: list[list[int]], part: Part = WHOLE) -> int:
     """FLOPs of one matrix with the given non-zeros."""
     written = torch.tensor(mask) > 0
     space = Space("rows", len(mask), SpaceKind.OUTPUT)
     slot = Slot("w", 0, "rows", Role.PRODUCER)
-    layout = Layout((space,), (slot,), (), (Matrix("m", ("w",), rows),))
+    layout = Layout((space,), (slot,), (), (Matrix("m", ("w",), part),))
     return measure(layout, {"w": written}).flops
 
 
@@ -84,12 +86,12 @@ class TestTheSmallestSubMatrix:
     def test_rows_and_columns_without_weights_cost_nothing(self, mask, flops):
         assert one_matrix(mask) == flops
 
-    def test_a_range_of_rows_is_a_matrix_of_its_own(self):
+    def test_a_part_of_the_rows_is_a_matrix_of_its_own(self):
         # Two gates of two rows each: 1×2 and 2×1 instead of 3×3 together.
         mask = [[1, 1, 0], [0, 0, 0], [0, 0, 1], [0, 0, 1]]
         assert one_matrix(mask) == 2 * 3 * 3
-        assert one_matrix(mask, rows=(0, 2)) == 2 * 1 * 2
-        assert one_matrix(mask, rows=(2, 4)) == 2 * 2 * 1
+        assert one_matrix(mask, part=Part(0, 2)) == 2 * 1 * 2
+        assert one_matrix(mask, part=Part(1, 2)) == 2 * 2 * 1
 
     def test_parameters_side_by_side_are_one_matrix(self):
         # [x, h]: rows 0 and 1 are used by one or the other, columns 1 of 2 and 1 of 3.
@@ -102,10 +104,10 @@ class TestTheSmallestSubMatrix:
         assert cost.matrices == {"step": 2 * 2 * 2, "output": 2 * 1 * 1}
         assert cost.flops == 10
 
-    def test_side_by_side_and_a_range_of_rows_together(self):
+    def test_side_by_side_and_a_part_of_the_rows_together(self):
         space = Space("rows", 4, SpaceKind.OUTPUT)
         slots = tuple(Slot(name, 0, "rows", Role.PRODUCER) for name in ("a", "b"))
-        layout = Layout((space,), slots, (), (Matrix("gate", ("a", "b"), rows=(2, 4)),))
+        layout = Layout((space,), slots, (), (Matrix("gate", ("a", "b"), part=Part(1, 2)),))
         masks = {
             "a": torch.tensor([[1, 1], [1, 1], [1, 0], [0, 0]]) > 0,
             "b": torch.tensor([[1, 1], [1, 1], [0, 0], [0, 1]]) > 0,
@@ -150,7 +152,7 @@ class Gated(nn.Module):
         return self.output(torch.tanh(value) * torch.sigmoid(gate))
 
 
-def test_ranges_of_rows_follow_their_units_through_compaction():
+def test_parts_follow_their_units_through_compaction():
     layout = Layout(
         spaces=(
             Space("inputs", 3, SpaceKind.INPUT),
@@ -167,8 +169,8 @@ def test_ranges_of_rows_follow_their_units_through_compaction():
         ),
         families=(),
         matrices=(
-            Matrix("value", ("gates.weight",), rows=(0, 4)),
-            Matrix("gate", ("gates.weight",), rows=(4, 8)),
+            Matrix("value", ("gates.weight",), part=Part(0, 2)),
+            Matrix("gate", ("gates.weight",), part=Part(1, 2)),
         ),
     )
     network = Gated(3, 4)

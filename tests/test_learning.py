@@ -211,7 +211,7 @@ class KillAt(Observer):
         self.at = (stage, step)
         self.stage = ""
 
-    def started(self, stage, chain, done, total):
+    def started(self, stage, chain, chains, done, total):
         self.stage = stage
 
     def stepped(self, chain, step, loss, save):
@@ -239,7 +239,7 @@ class Stages(Observer):
     def __init__(self) -> None:
         self.begun = []
 
-    def started(self, stage, chain, done, total):
+    def started(self, stage, chain, chains, done, total):
         self.begun.append(stage)
 
 
@@ -438,7 +438,7 @@ def test_a_run_goes_on_with_the_threads_it_began_with(arrays, tmp_path):
     seen = []
 
     class Threads(Observer):
-        def started(self, stage, chain, done, total):
+        def started(self, stage, chain, chains, done, total):
             seen.append(torch.get_num_threads())
 
     torch.set_num_threads(2)

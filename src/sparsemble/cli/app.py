@@ -77,7 +77,7 @@ def learn(
     console = _console()
     resolved = load_recipe(recipe, _parsed(changes or []))
     folder = out or Path("runs") / resolved.name
-    progress = TerminalProgress(_progress(), resolved.name, resolved.chain.chains)
+    progress = TerminalProgress(_progress(), resolved.name)
     try:
         result = run_recipe(resolved, folder, data_folder=data, observer=progress)
     finally:

@@ -1,9 +1,8 @@
-"""The ensemble: a module that averages its members' probabilities (Eq. 1)."""
+"""An ensemble of classifiers: the mean of its members' probabilities (Eq. 1)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from torch import Tensor, nn
 
 from sparsemble.data import Dataset, Scaling
 from sparsemble.data.dataset import as_inputs
+from sparsemble.ensemble.base import BaseEnsemble
 from sparsemble.ensemble.metrics import Metrics, score
 from sparsemble.ensemble.uncertainty import Uncertainty, uncertainty
 from sparsemble.errors import InputError
@@ -19,32 +19,7 @@ from sparsemble.members import Member, Stack
 from sparsemble.structure import Layout
 
 
-@dataclass(frozen=True)
-class EnsembleCost:
-    """Totals over the members, and what one dense network costs beside them.
-
-    `bytes` counts the stored non-zeros and biases as 32-bit floats.
-    """
-
-    members: int
-    parameters: int
-    flops: int
-    bytes: int
-    dense_parameters: int
-    dense_flops: int
-
-    @property
-    def parameters_ratio(self) -> float:
-        """Parameters as a multiple of one dense network's."""
-        return self.parameters / self.dense_parameters
-
-    @property
-    def flops_ratio(self) -> float:
-        """FLOPs as a multiple of one dense network's."""
-        return self.flops / self.dense_flops
-
-
-class Ensemble(nn.Module):
+class Ensemble(BaseEnsemble):
     """Members that predict together, from inputs as they come: scaling is part of it.
 
     Calling it gives the mean of the members' probabilities, never of their logits, without
@@ -59,12 +34,7 @@ class Ensemble(nn.Module):
         class_names: Sequence[str] | None = None,
         feature_names: Sequence[str] | None = None,
     ) -> None:
-        super().__init__()
-        if not members:
-            raise InputError("an ensemble needs at least one member")
-        if not all(isinstance(member, Member) for member in members):
-            raise InputError("an ensemble is made of Members: Member.dense(network, layout), say")
-        self.members = nn.ModuleList(members)
+        super().__init__(members)
         self.scaling = scaling or Scaling.none()
         self.class_names = tuple(class_names) if class_names is not None else None
         self.feature_names = tuple(feature_names) if feature_names is not None else None
@@ -80,17 +50,6 @@ class Ensemble(nn.Module):
         """Other weights make the stack out of date, too."""
         self.refresh()
         return super().load_state_dict(*how, **also)
-
-    def __len__(self) -> int:
-        return len(self.members)
-
-    def __iter__(self) -> Iterator[Member]:
-        return (self[index] for index in range(len(self)))
-
-    def __getitem__(self, index: int) -> Member:
-        member = self.members[index]
-        assert isinstance(member, Member)
-        return member
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Mean probabilities, `(examples, classes)`, in one batched pass of all members."""
@@ -132,33 +91,6 @@ class Ensemble(nn.Module):
         """Metrics on a labelled data set, whose raw inputs are scaled as they were in training."""
         return score(self.member_probabilities(data.inputs), data.targets)
 
-    @property
-    def cost(self) -> EnsembleCost:
-        """Parameters, FLOPs and bytes by the paper's rules."""
-        costs = [member.cost for member in self]
-        dense = self[0].dense_cost
-        parameters = sum(cost.parameters for cost in costs)
-        biases = sum(
-            tensor.numel()
-            for member in self
-            for name, tensor in member.network.named_parameters()
-            if name not in member.masks
-        )
-        return EnsembleCost(
-            members=len(self),
-            parameters=parameters,
-            flops=sum(cost.flops for cost in costs),
-            bytes=4 * (parameters + biases),
-            dense_parameters=dense.parameters,
-            dense_flops=dense.flops,
-        )
-
-    def save(self, folder: str | Path) -> None:
-        """Write the ensemble into `folder`: non-zeros only, checksummed, no pickle."""
-        from sparsemble.ensemble.saving import save_ensemble
-
-        save_ensemble(self, Path(folder))
-
     @staticmethod
     def load(
         folder: str | Path,
@@ -169,7 +101,10 @@ class Ensemble(nn.Module):
         """Read a saved ensemble; networks of your own need `factory` and `layout`."""
         from sparsemble.ensemble.saving import load_ensemble
 
-        return load_ensemble(Path(folder), factory=factory, layout=layout)
+        loaded = load_ensemble(Path(folder), factory=factory, layout=layout)
+        if not isinstance(loaded, Ensemble):
+            raise InputError(f"{folder} holds language models: use LanguageEnsemble.load")
+        return loaded
 
     def _checked(self, inputs: Any, feature_names: Sequence[str] | None) -> Tensor:
         tensor = as_inputs(inputs, "the inputs")

@@ -3,8 +3,8 @@
 Only non-zeros are stored: the kept values, one bit a position of the *compacted* matrices, and the
 lists of units that stayed, each as one stream through all members. The manifest names the tensor
 file by its checksum and holds what predictions would be silently wrong without: scaling, feature
-order, class names. Loading builds layers from a fixed table, or from a function the caller passes;
-it never runs code from a file.
+order, class names, vocabulary. Loading builds networks from a fixed table, or from a function the
+caller passes; it never runs code from a file.
 """
 
 from __future__ import annotations
@@ -12,17 +12,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from sparsemble.data import Scaling
+from sparsemble.data import Scaling, Vocabulary
+from sparsemble.ensemble.base import BaseEnsemble
 from sparsemble.ensemble.ensemble import Ensemble
+from sparsemble.ensemble.language import LanguageEnsemble
 from sparsemble.errors import CorruptFileError, InputError
-from sparsemble.layouts import feedforward_layout
-from sparsemble.layouts.layers import build_layer, describe_layer, flat_layers
+from sparsemble.layouts.networks import Description, describe_network, rebuild_network
 from sparsemble.members import Member, load_tensors
 from sparsemble.members.member import Origin
 from sparsemble.settings import Settings
@@ -42,14 +43,13 @@ from sparsemble.structure import Layout
 MANIFEST = "manifest.json"
 _TENSOR_FILE = re.compile(r"members-[0-9a-f]{16}\.safetensors")
 
-LayerList = list[tuple[str, dict[str, Any]]]
 Factory = Callable[[], nn.Module]
 
 
 class MemberEntry(Settings):
-    """How one member is rebuilt: its layers (`None` for the caller's own network) and sizes."""
+    """How one member is rebuilt: its network (`None` for the caller's own kind) and sizes."""
 
-    layers: LayerList | None
+    network: Description | None
     shapes: dict[str, list[int]]
     units: dict[str, int]
 
@@ -67,18 +67,18 @@ class Manifest(Settings):
     pruned: list[str]
     class_names: list[str] | None
     feature_names: list[str] | None
+    vocabulary: list[str] | None = None
     members: list[MemberEntry] = Field(min_length=1)
 
 
-def save_ensemble(ensemble: Ensemble, folder: Path) -> None:
+def save_ensemble(ensemble: BaseEnsemble, folder: Path) -> None:
     """Write an ensemble into `folder`; one that is already there is replaced at one instant."""
     streams = StreamWriter()
     for member in ensemble:
         _write_member(member, streams)
-    tensors = streams.tensors() | {
-        "shift": ensemble.scaling.shift,
-        "factor": ensemble.scaling.factor,
-    }
+    tensors = streams.tensors()
+    if isinstance(ensemble, Ensemble):
+        tensors |= {"shift": ensemble.scaling.shift, "factor": ensemble.scaling.factor}
     digest = tensor_digest(tensors)
     name = f"members-{digest[:16]}.safetensors"
     manifest = _manifest(ensemble, name, digest)
@@ -93,8 +93,14 @@ def save_ensemble(ensemble: Ensemble, folder: Path) -> None:
             old.unlink()
 
 
-def _manifest(ensemble: Ensemble, tensors: str, digest: str) -> Manifest:
+def _manifest(ensemble: BaseEnsemble, tensors: str, digest: str) -> Manifest:
     first = ensemble[0]
+    classes = features = vocabulary = None
+    if isinstance(ensemble, LanguageEnsemble):
+        vocabulary = list(ensemble.vocabulary.words)
+    elif isinstance(ensemble, Ensemble):
+        classes = None if ensemble.class_names is None else list(ensemble.class_names)
+        features = None if ensemble.feature_names is None else list(ensemble.feature_names)
     return Manifest(
         tensors=tensors,
         tensors_sha256=digest,
@@ -102,11 +108,12 @@ def _manifest(ensemble: Ensemble, tensors: str, digest: str) -> Manifest:
         sizes=dict(first.origin.sizes),
         group_sizes=dict(first.origin.group_sizes),
         pruned=list(first.masks),
-        class_names=None if ensemble.class_names is None else list(ensemble.class_names),
-        feature_names=None if ensemble.feature_names is None else list(ensemble.feature_names),
+        class_names=classes,
+        feature_names=features,
+        vocabulary=vocabulary,
         members=[
             MemberEntry(
-                layers=_layers_of(member.network),
+                network=describe_network(member.network, member.layout.name),
                 shapes={n: list(p.shape) for n, p in member.network.named_parameters()},
                 units={space: len(units) for space, units in member.origin.units.items()},
             )
@@ -117,7 +124,7 @@ def _manifest(ensemble: Ensemble, tensors: str, digest: str) -> Manifest:
 
 def load_ensemble(
     folder: Path, *, factory: Factory | None = None, layout: Layout | None = None
-) -> Ensemble:
+) -> BaseEnsemble:
     """Read an ensemble from `folder`.
 
     One of the caller's own networks needs `factory`, which makes the full network, and its
@@ -153,13 +160,17 @@ def _rebuilt(
     tensors: dict[str, Tensor],
     factory: Factory | None,
     layout: Layout | None,
-) -> Ensemble:
-    scaling = Scaling(tensors.pop("shift"), tensors.pop("factor"))
+) -> BaseEnsemble:
+    scaling = None
+    if manifest.vocabulary is None:
+        scaling = Scaling(tensors.pop("shift"), tensors.pop("factor"))
     streams = StreamReader(tensors)
     members = [
         _read_member(manifest, entry, streams, factory, layout) for entry in manifest.members
     ]
     streams.finish()
+    if manifest.vocabulary is not None:
+        return LanguageEnsemble(members, vocabulary=Vocabulary(tuple(manifest.vocabulary)))
     return Ensemble(
         members,
         scaling=scaling,
@@ -221,43 +232,14 @@ def _network(
     manifest: Manifest, entry: MemberEntry, factory: Factory | None, layout: Layout | None
 ) -> tuple[nn.Module, Layout]:
     """The member's network, its values still to be filled in, and its description."""
-    if entry.layers is not None:
-        grouping = manifest.layout.removeprefix("feedforward/")
-        if grouping not in ("outgoing", "incoming"):
-            raise CorruptFileError(f"layout {manifest.layout!r} is not a known one")
-        network = _sequential(entry.layers)
-        return network, feedforward_layout(network, grouping)  # type: ignore[arg-type]
+    if entry.network is not None:
+        return rebuild_network(manifest.layout, entry.network)
     if factory is None or layout is None:
         raise InputError(
             "the ensemble holds networks of your own: give load() the function that makes one "
             "(factory) and its layout"
         )
     return factory(), layout.with_sizes(entry.units)
-
-
-def _layers_of(network: nn.Module) -> LayerList | None:
-    """The network as a list of known layers, or `None` if it is something else."""
-    if type(network) not in (nn.Sequential, nn.Linear):
-        return None
-    return [(name, describe_layer(layer)) for name, layer in flat_layers(network)]
-
-
-def _sequential(layers: LayerList) -> nn.Module:
-    """The layers under the dotted names of the original; sizes cost no memory yet."""
-    if [name for name, _ in layers] == [""]:
-        with torch.device("meta"):
-            return build_layer(layers[0][1])
-    root = nn.Sequential()
-    with torch.device("meta"):
-        for name, description in layers:
-            *path, leaf = name.split(".")
-            parent: nn.Module = root
-            for part in path:
-                if part not in parent._modules:
-                    parent.add_module(part, nn.Sequential())
-                parent = parent.get_submodule(part)
-            parent.add_module(leaf, build_layer(description))
-    return root
 
 
 def _ascending_below(units: Tensor, size: int) -> bool:

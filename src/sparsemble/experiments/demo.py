@@ -12,6 +12,7 @@ from sparsemble.data import digits
 from sparsemble.experiments.results import Result, run_recipe
 from sparsemble.experiments.tables import Sheet
 from sparsemble.recipes import Recipe, load_recipe
+from sparsemble.recipes.models import FeedForwardSettings
 from sparsemble.runs.progress import TerminalProgress
 
 
@@ -58,7 +59,7 @@ def comparison(dense: Result, ours: Result) -> Sheet:
 
 
 def _run(recipe: Recipe, folder: Path, console: Console) -> Result:
-    progress = TerminalProgress(console, recipe.name, recipe.chain.chains)
+    progress = TerminalProgress(console, recipe.name)
     try:
         return run_recipe(recipe, folder, observer=progress)
     finally:
@@ -67,6 +68,6 @@ def _run(recipe: Recipe, folder: Path, console: Console) -> Result:
 
 def _dense_bytes(recipe: Recipe) -> int:
     """The size of one dense network's checkpoint."""
-    assert recipe.network is not None
+    assert isinstance(recipe.network, FeedForwardSettings)
     network = recipe.network.build(digits()[0])
     return len(to_safetensors({n: p.detach() for n, p in network.named_parameters()}))

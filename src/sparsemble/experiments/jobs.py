@@ -82,8 +82,7 @@ def _run_batch(batch: list[Job], work: Path, data_folder: Path | None) -> list[R
 def _run(job: Job, work: Path, data_folder: Path | None, console: Console | None) -> Result:
     key = chain_key(job.recipe)
     label = f"{job.recipe.name} seed {job.recipe.seed}"
-    chains = job.recipe.chain.chains
-    progress = TerminalProgress(console, label, chains, lines_every=60) if console else None
+    progress = TerminalProgress(console, label, lines_every=60) if console else None
     try:
         result = run_recipe(
             job.recipe,

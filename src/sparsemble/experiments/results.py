@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from sparsemble.data import Dataset
+from pydantic import Field
+
+from sparsemble.data import Corpus, Dataset
+from sparsemble.ensemble import BaseEnsemble, Ensemble, LanguageEnsemble
 from sparsemble.errors import CorruptFileError, InputError
-from sparsemble.recipes import Recipe
+from sparsemble.recipes import Recipe, TextData
 from sparsemble.runs import Learned, learn, provenance
 from sparsemble.settings import Settings
 from sparsemble.stages import Observer
 from sparsemble.store import read_json, write_json
+
+VALID_STREAMS = 20
+"""Streams the validation text is read in; the test text is read as one."""
 
 
 class FindingEntry(Settings):
@@ -28,6 +35,8 @@ class Result(Settings):
 
     recipe: Recipe
     metrics: dict[str, float]
+    curves: dict[str, list[float]] = Field(default_factory=dict)
+    """Of language models: perplexities over the number of members, and each member's own."""
     parameters: int
     flops: int
     parameters_ratio: float
@@ -59,17 +68,23 @@ def run_recipe(
         return result
     if recipe.data is None or recipe.network is None:
         raise InputError(f"recipe {recipe.name!r} has no [data] or no [network] section")
-    train, test = recipe.data.load(data_folder)
+    loaded = recipe.data.load(data_folder)
+    data = loaded if isinstance(loaded, Corpus) else loaded[0]
     network = recipe.network
     learned = learn(
-        lambda: network.build(train),
-        train,
+        lambda: network.build(data),  # type: ignore[arg-type]
+        data,
         recipe,
         folder=folder,
         samples_folder=samples_folder,
         observer=observer,
     )
-    result = _measured(recipe, learned, test, folder / "ensemble")
+    if isinstance(loaded, Corpus):
+        assert isinstance(recipe.data, TextData)
+        metrics, curves = _text_metrics(learned.ensemble, loaded, recipe.data.measure)
+    else:
+        metrics, curves = _class_metrics(learned.ensemble, loaded[1]), {}
+    result = _measured(recipe, learned, metrics, curves, folder / "ensemble")
     write_result(result, done)
     return result
 
@@ -90,13 +105,48 @@ def write_result(result: Result, path: Path) -> None:
     write_json(path, result.model_dump(mode="json"))
 
 
-def _measured(recipe: Recipe, learned: Learned, test: Dataset, saved: Path) -> Result:
+def _class_metrics(ensemble: BaseEnsemble, test: Dataset) -> dict[str, float]:
+    assert isinstance(ensemble, Ensemble)
+    return asdict(ensemble.evaluate(test))
+
+
+def _text_metrics(
+    ensemble: BaseEnsemble, corpus: Corpus, measure: str
+) -> tuple[dict[str, float], dict[str, list[float]]]:
+    """Perplexities; the single model is the best one on the validation text."""
+    assert isinstance(ensemble, LanguageEnsemble)
+    scores = {"valid": ensemble.score(corpus.valid, streams=VALID_STREAMS)}
+    if measure == "test":
+        scores["test"] = ensemble.score(corpus.test)
+    own = scores["valid"].members
+    best = own.index(min(own))
+    metrics, curves = {}, {}
+    for part, score in scores.items():
+        metrics[f"{part}_perplexity"] = score.perplexity
+        metrics[f"{part}_single_perplexity"] = score.members[best]
+        curves[f"{part}_ensemble"] = list(score.curve)
+        curves[f"{part}_members"] = list(score.members)
+        if corpus.true_nll is not None:
+            metrics[f"{part}_true_perplexity"] = math.exp(corpus.true_nll[part])
+    if corpus.entropy is not None:
+        metrics["entropy_perplexity"] = math.exp(corpus.entropy)
+    return metrics, curves
+
+
+def _measured(
+    recipe: Recipe,
+    learned: Learned,
+    metrics: dict[str, float],
+    curves: dict[str, list[float]],
+    saved: Path,
+) -> Result:
     ensemble = learned.ensemble
     costs = [member.cost for member in ensemble]
     total = ensemble.cost
     return Result(
         recipe=recipe,
-        metrics=asdict(ensemble.evaluate(test)),
+        metrics=metrics,
+        curves=curves,
         parameters=total.parameters,
         flops=total.flops,
         parameters_ratio=total.parameters_ratio,

@@ -1,5 +1,16 @@
 """Layouts: one file a network family, each turning a network into its `Layout`."""
 
 from sparsemble.layouts.feedforward import Grouping, feedforward, feedforward_layout
+from sparsemble.layouts.language import LanguageGrouping, LanguageModel, language_layout
+from sparsemble.layouts.networks import AnyGrouping, layout_of
 
-__all__ = ["Grouping", "feedforward", "feedforward_layout"]
+__all__ = [
+    "AnyGrouping",
+    "Grouping",
+    "LanguageGrouping",
+    "LanguageModel",
+    "feedforward",
+    "feedforward_layout",
+    "language_layout",
+    "layout_of",
+]

@@ -6,7 +6,7 @@ it, so loading a file can only ever create what is listed here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from torch import nn
@@ -54,6 +54,16 @@ def flat_layers(network: nn.Module) -> Iterator[tuple[str, nn.Module]]:
         assert child is not None
         for inner, layer in flat_layers(child):
             yield f"{name}.{inner}" if inner else name, layer
+
+
+def note_sizes(layer: nn.Module, leaf: str, shape: Sequence[int]) -> None:
+    """Keep a layer's own record of its sizes true after its parameter `leaf` was replaced."""
+    if isinstance(layer, nn.Linear) and leaf == "weight":
+        layer.out_features, layer.in_features = shape
+    elif isinstance(layer, nn.Embedding) and leaf == "weight":
+        layer.num_embeddings, layer.embedding_dim = shape
+    elif isinstance(layer, nn.LSTM) and leaf == "weight_ih_l0":
+        layer.hidden_size, layer.input_size = shape[0] // 4, shape[1]
 
 
 def describe_layer(layer: nn.Module) -> dict[str, Any]:

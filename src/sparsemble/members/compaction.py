@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from sparsemble.errors import InputError
+from sparsemble.layouts.layers import note_sizes
 from sparsemble.members.member import Member, Origin
 from sparsemble.structure import Layout, Role, Survivors, survivors
 from sparsemble.structure.groups import group_sizes
@@ -79,8 +80,7 @@ def load_tensors(network: nn.Module, tensors: Mapping[str, Tensor]) -> None:
             path, _, leaf = alias.rpartition(".")
             layer = network.get_submodule(path)
             setattr(layer, leaf, new)
-            if isinstance(layer, nn.Linear) and leaf == "weight":
-                layer.out_features, layer.in_features = tensor.shape
+            note_sizes(layer, leaf, tensor.shape)
 
 
 def _whole_masks(

@@ -1,12 +1,12 @@
 """Recipes: everything a run is made of, as one validated value; TOML files and built-in ones."""
 
 from sparsemble.recipes.files import builtin_names, load_recipe, recipe_toml
-from sparsemble.recipes.models import DataSettings, NetworkSettings, Recipe
+from sparsemble.recipes.models import LanguageModelSettings, Recipe, TextData
 
 __all__ = [
-    "DataSettings",
-    "NetworkSettings",
+    "LanguageModelSettings",
     "Recipe",
+    "TextData",
     "builtin_names",
     "load_recipe",
     "recipe_toml",

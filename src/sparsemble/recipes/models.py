@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 from torch import nn
 
-from sparsemble.data import Dataset, digits, mnist
-from sparsemble.layouts import Grouping, feedforward
+from sparsemble.data import Corpus, Dataset, digits, grammar, mnist, ptb, read_corpus
+from sparsemble.layouts import AnyGrouping, LanguageModel, feedforward
 from sparsemble.layouts.layers import ELEMENTWISE
 from sparsemble.priors import AnyPrior, NoPrior
 from sparsemble.settings import Settings
 from sparsemble.stages import ChainSettings, PruneSettings, RetrainSettings
 
+Size = Annotated[int, Field(ge=1)]
 
-class DataSettings(Settings):
+
+class ImageData(Settings):
     """Which data set; `held_out` training examples at the end become the test set instead."""
 
     name: Literal["digits", "mnist"]
@@ -28,10 +30,41 @@ class DataSettings(Settings):
         return train.split(self.held_out) if self.held_out else (train, test)
 
 
-class NetworkSettings(Settings):
+class TextData(Settings):
+    """Which text: the built-in grammar, Penn Treebank, or the files in the folder `path`.
+
+    `size` and `threshold` limit the vocabulary of one's own text. `portion` is the share of the
+    training text to learn from. `measure` says whether results come from the test text as well as
+    from the validation text, or, as in a search, from the latter alone.
+    """
+
+    name: Literal["grammar", "ptb", "text"]
+    path: Path | None = None
+    size: Annotated[int, Field(ge=3)] | None = None
+    threshold: Size = 1
+    portion: Annotated[float, Field(gt=0, le=1)] = 1.0
+    measure: Literal["test", "valid"] = "test"
+
+    @model_validator(mode="after")
+    def _path_of_a_text(self) -> Self:
+        if (self.path is not None) != (self.name == "text"):
+            raise ValueError('name = "text" and a path go together')
+        return self
+
+    def load(self, folder: Path | None = None) -> Corpus:
+        """The text."""
+        if self.path is not None:
+            corpus = read_corpus(self.path, size=self.size, threshold=self.threshold)
+        else:
+            corpus = grammar() if self.name == "grammar" else ptb(folder)
+        return corpus.beginning(self.portion)
+
+
+class FeedForwardSettings(Settings):
     """A feed-forward network by its hidden sizes."""
 
-    hidden: tuple[Annotated[int, Field(ge=1)], ...]
+    kind: Literal["feedforward"] = "feedforward"
+    hidden: tuple[Size, ...]
     activation: str = "relu"
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
 
@@ -54,11 +87,57 @@ class NetworkSettings(Settings):
         )
 
 
+class LanguageModelSettings(Settings):
+    """An LSTM language model; the embedding is as wide as the last layer unless given."""
+
+    kind: Literal["lstm"]
+    hidden: Annotated[tuple[Size, ...], Field(min_length=1)]
+    embedding: Size | None = None
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    shared: bool = False
+    """Are the embedding's weights also the decoder's?"""
+    spread: Annotated[float, Field(gt=0)] = 0.1
+    """Weights start uniformly within ± this."""
+
+    def build(self, corpus: Corpus) -> LanguageModel:
+        """A freshly initialised network for the words of `corpus`."""
+        return LanguageModel(
+            len(corpus.vocabulary),
+            self.embedding or self.hidden[-1],
+            self.hidden,
+            dropout=self.dropout,
+            shared=self.shared,
+            spread=self.spread,
+        )
+
+
+def _kind_of_data(fields: Any) -> str:
+    name = fields.get("name") if isinstance(fields, dict) else getattr(fields, "name", None)
+    return "text" if name in ("grammar", "ptb", "text") else "images"
+
+
+def _kind_of_network(fields: Any) -> str:
+    kind = fields.get("kind") if isinstance(fields, dict) else getattr(fields, "kind", None)
+    return "lstm" if kind == "lstm" else "feedforward"
+
+
+DataSettings = Annotated[
+    Annotated[ImageData, Tag("images")] | Annotated[TextData, Tag("text")],
+    Discriminator(_kind_of_data),
+]
+NetworkSettings = Annotated[
+    Annotated[FeedForwardSettings, Tag("feedforward")]
+    | Annotated[LanguageModelSettings, Tag("lstm")],
+    Discriminator(_kind_of_network),
+]
+
+
 class Recipe(Settings):
     """One run of the method: prior, chain, pruning, retraining; data and network by name.
 
     Without `prune` the members stay dense, without `retrain` they stay as sampled. `data` and
-    `network` are only for runs from the command line.
+    `network` are only for runs from the command line. `window` is the number of steps a language
+    model is unrolled for, and its unit of data: the loss of a window is summed.
     """
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*$")] = "recipe"
@@ -66,8 +145,18 @@ class Recipe(Settings):
     seed: Annotated[int, Field(ge=0)] = 0
     data: DataSettings | None = None
     network: NetworkSettings | None = None
-    grouping: Grouping = "outgoing"
+    grouping: AnyGrouping | None = None
+    window: Size = 35
     prior: AnyPrior = NoPrior()
     chain: ChainSettings
     prune: PruneSettings | None = None
     retrain: RetrainSettings | None = None
+
+    @model_validator(mode="after")
+    def _network_fits_data(self) -> Self:
+        if self.data is not None and self.network is not None:
+            text = isinstance(self.data, TextData)
+            if text != isinstance(self.network, LanguageModelSettings):
+                wanted = 'kind = "lstm"' if text else 'kind = "feedforward"'
+                raise ValueError(f"data {self.data.name!r} needs a network with {wanted}")
+        return self

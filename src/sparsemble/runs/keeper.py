@@ -27,9 +27,9 @@ class Keeper(Observer):
         self._every = every
         self._saved = time.monotonic()
 
-    def started(self, stage: str, chain: int, done: int, total: int) -> None:
+    def started(self, stage: str, chain: int, chains: int, done: int, total: int) -> None:
         """Pass on."""
-        self._forward.started(stage, chain, done, total)
+        self._forward.started(stage, chain, chains, done, total)
 
     def stepped(self, chain: int, step: int, loss: float, save: Callable[[], ChainState]) -> None:
         """Write a checkpoint if the last one is old."""
@@ -53,18 +53,11 @@ class Keeper(Observer):
             self._saved = time.monotonic()
         self._forward.sampled(sample, save)
 
-    def finished(self, stage: str, save: Callable[[], ChainState]) -> None:
-        """Keep the last state, so that resuming a finished stage does nothing."""
-        if self._folder is not None:
-            self._folder.save_checkpoint(save())
-        self._forward.finished(stage, save)
-
     def rolled_back(self, rollback: Rollback) -> None:
         """Record, and forget what the rollback undid."""
         self.rollbacks.append(rollback)
         self.epochs = [record for record in self.epochs if not rollback.undoes(record)]
         if self._folder is not None:
             self._folder.record(rollback)
-            if rollback.stage == "chain":
-                self._folder.drop_samples(rollback.chain, after=rollback.back_to)
+            self._folder.drop_samples(rollback.chain, after=rollback.back_to)
         self._forward.rolled_back(rollback)

@@ -18,15 +18,15 @@ from typing import Any
 import torch
 from torch import nn
 
-from sparsemble.ensemble import Ensemble
+from sparsemble.ensemble import BaseEnsemble
 from sparsemble.errors import InputError
-from sparsemble.layouts import feedforward_layout
+from sparsemble.layouts import layout_of
 from sparsemble.members import Member, compact, load_tensors
 from sparsemble.recipes import Recipe
 from sparsemble.runs.folder import RunFolder, StageFolder
 from sparsemble.runs.keeper import Keeper
 from sparsemble.runs.provenance import provenance
-from sparsemble.runs.source import Data, Source
+from sparsemble.runs.source import Data, Source, open_source
 from sparsemble.seeds import derive
 from sparsemble.stages import (
     ChainState,
@@ -48,7 +48,7 @@ from sparsemble.structure import Layout
 class Learned:
     """An ensemble and how it came about; `seconds` counts every epoch of each stage once."""
 
-    ensemble: Ensemble
+    ensemble: BaseEnsemble
     trace: list[EpochRecord]
     rollbacks: list[Rollback]
     findings: list[Finding]
@@ -76,17 +76,17 @@ def learn(
     """Learn a sparse structured ensemble.
 
     `network` is a module (its weights are where the first chain starts) or a function that makes
-    one; anything but a feed-forward `nn.Sequential` needs its `layout`. `data` is a `Dataset`, a
-    pair of arrays, or a `DataLoader` (then `num_data` may be needed). With `folder` the run is kept
-    on disk and goes on where it was stopped; runs that differ only after the chain may share
-    `samples_folder`.
+    one; anything but a feed-forward `nn.Sequential` or a `LanguageModel` needs its `layout`. `data`
+    is a `Dataset`, a pair of arrays, a `DataLoader` (then `num_data` may be needed), or a `Corpus`.
+    With `folder` the run is kept on disk and goes on where it was stopped; runs that differ only
+    after the chain may share `samples_folder`.
     """
     if not isinstance(recipe, Recipe):
         raise InputError(f"recipe of type {type(recipe).__name__}: load_recipe() makes one")
     blank = initial_network(network, 0, derive(recipe.seed, "chain", 0))
-    layout = layout or feedforward_layout(blank, recipe.grouping)
+    layout = layout or layout_of(blank, recipe.grouping)
     layout.check(dict(blank.named_parameters()))
-    source = Source(data, blank, layout, recipe.seed, num_data)
+    source = open_source(data, blank, layout, recipe, num_data)
     run = _run_folder(folder, samples_folder)
     with _opened(run, recipe):
         if run is not None:
@@ -97,18 +97,13 @@ def learn(
         stage2 = Keeper(run.retrain if run is not None else None, observer)
         if recipe.retrain is not None:
             _retrain(members, source, recipe, run, stage2)
-        ensemble = Ensemble(
-            members,
-            scaling=source.scaling,
-            class_names=source.class_names,
-            feature_names=source.feature_names,
-        )
+        ensemble = source.ensemble(members)
         if run is not None:
             ensemble.save(run.ensemble)
     trace = stage1.epochs + stage2.epochs
-    some = source.examples(2000)
-    predictions = None if some is None else ensemble.member_probabilities(some)
-    findings = diagnose(trace, burn_in=recipe.chain.burn_in, probabilities=predictions)
+    findings = diagnose(
+        trace, burn_in=recipe.chain.burn_in, probabilities=source.predictions(ensemble)
+    )
     return Learned(ensemble, trace, stage1.rollbacks + stage2.rollbacks, findings)
 
 
@@ -222,6 +217,7 @@ def _retrain(
 ) -> None:
     assert recipe.retrain is not None
     state = _past(run.retrain if run is not None else None, keeper)
+    finished = run.retrain.samples(state) if run is not None else []
     retrain(
         members,
         source.batches(recipe.retrain.batch_size),
@@ -229,5 +225,6 @@ def _retrain(
         recipe.retrain,
         seed=recipe.seed,
         observer=keeper,
+        collected=finished,
         resume=state,
     )

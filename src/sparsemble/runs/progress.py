@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from math import isfinite
 
 from rich.console import Console
 from rich.progress import (
@@ -24,12 +25,10 @@ _WORDS = {"chain": "sampling", "retrain": "retraining"}
 class TerminalProgress(Observer):
     """A live bar on a terminal, a plain line every `lines_every` seconds elsewhere."""
 
-    def __init__(
-        self, console: Console, label: str, chains: int = 1, lines_every: float = 10
-    ) -> None:
+    def __init__(self, console: Console, label: str, lines_every: float = 10) -> None:
         self._console = console
         self._label = label
-        self._chains = chains
+        self._chains = 1
         self._live = console.is_terminal
         self._pause = 0.2 if self._live else lines_every
         self._bar = Progress(
@@ -50,11 +49,12 @@ class TerminalProgress(Observer):
         self._shown = self._begun = time.monotonic()
         self._at_begin = 0
 
-    def started(self, stage: str, chain: int, done: int, total: int) -> None:
+    def started(self, stage: str, chain: int, chains: int, done: int, total: int) -> None:
         """Show the stage; all its chains share one bar."""
+        self._chains = chains
         if stage != self._stage:
             self._stage = stage
-            self._total = total * (self._chains if stage == "chain" else 1)
+            self._total = total * chains
             self._begun = time.monotonic()
             self._at_begin = chain * total + done
             if self._task is not None:
@@ -74,10 +74,13 @@ class TerminalProgress(Observer):
 
     def epoch_ended(self, record: EpochRecord) -> None:
         """Show the loss, and the sparsity forming."""
-        chains = f"chain {record.chain + 1}/{self._chains} " if self._chains > 1 else ""
-        self._status = f"{chains if record.stage == 'chain' else ''}epoch {record.epoch} "
-        self._status += f"loss {record.loss:.4f}"
-        if record.near_zero_groups == record.near_zero_groups:
+        self._status = f"{record.chain + 1}/{self._chains} " if self._chains > 1 else ""
+        self._status += f"epoch {record.epoch} "
+        if isfinite(record.perplexity):
+            self._status += f"perplexity {record.perplexity:.1f}"
+        else:
+            self._status += f"loss {record.loss:.4f}"
+        if isfinite(record.near_zero_groups):
             self._status += f" near-zero groups {100 * record.near_zero_groups:.0f} %"
 
     def rolled_back(self, rollback: Rollback) -> None:

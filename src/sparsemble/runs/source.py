@@ -1,24 +1,111 @@
-"""The training data of a run, however it was given: checked against the network, in batches."""
+"""The training data of a run, however it was given: checked against the network, in batches.
+
+A `Source` also knows what kind of ensemble its members make.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
-from sparsemble.data import ArrayBatches, Batches, Dataset, LoaderBatches, Scaling, as_dataset
+from sparsemble.data import (
+    ArrayBatches,
+    Batches,
+    Corpus,
+    Dataset,
+    LoaderBatches,
+    Scaling,
+    TextBatches,
+    as_dataset,
+)
+from sparsemble.ensemble import BaseEnsemble, Ensemble, LanguageEnsemble
 from sparsemble.errors import InputError
+from sparsemble.layouts import LanguageModel
+from sparsemble.members import Member
+from sparsemble.recipes import Recipe
 from sparsemble.seeds import derive
 from sparsemble.structure import Layout
 
-Data = Dataset | tuple[Any, Any] | DataLoader[Any]
+_EXAMPLES = 2000
+"""Training examples on which the members' diversity is looked at."""
+
+Data = Dataset | tuple[Any, Any] | DataLoader[Any] | Corpus
 
 
-class Source:
+class Source(Protocol):
+    """What a run needs of its data."""
+
+    def batches(self, batch_size: int) -> Batches:
+        """The training data in mini-batches."""
+        ...
+
+    def fingerprint(self) -> str:
+        """What identifies the training data."""
+        ...
+
+    def ensemble(self, members: Sequence[Member]) -> BaseEnsemble:
+        """The members as an ensemble that can read data of this kind."""
+        ...
+
+    def predictions(self, ensemble: BaseEnsemble) -> Tensor | None:
+        """The members' probabilities on some training examples, if those are at hand."""
+        ...
+
+
+def open_source(
+    data: Data, network: nn.Module, layout: Layout, recipe: Recipe, num_data: int | None
+) -> Source:
+    """The data of a run, checked against its network."""
+    if isinstance(network, LanguageModel) != isinstance(data, Corpus):
+        raise InputError(
+            "a LanguageModel learns from a Corpus and nothing else does: "
+            f"got {type(network).__name__} and {type(data).__name__}"
+        )
+    if isinstance(data, Corpus):
+        return TextSource(data, layout, recipe.window)
+    return ExampleSource(data, network, layout, recipe.seed, num_data)
+
+
+class TextSource:
+    """A `Corpus`: its training text."""
+
+    def __init__(self, corpus: Corpus, layout: Layout, window: int) -> None:
+        if len(corpus.vocabulary) != layout.outputs.size:
+            raise InputError(
+                f"the text has {len(corpus.vocabulary)} words, the network {layout.outputs.size}"
+            )
+        self._corpus = corpus
+        self._window = window
+
+    def batches(self, batch_size: int) -> Batches:
+        """Windows of the training text."""
+        return TextBatches(self._corpus.train, batch_size, self._window)
+
+    def fingerprint(self) -> str:
+        """A digest of words and text."""
+        words = "\n".join(self._corpus.vocabulary.words)
+        digest = hashlib.sha256(f"{self._window}\n{words}".encode())
+        digest.update(self._corpus.train.numpy().data)
+        return digest.hexdigest()
+
+    def ensemble(self, members: Sequence[Member]) -> BaseEnsemble:
+        """Language models with their vocabulary."""
+        return LanguageEnsemble(members, vocabulary=self._corpus.vocabulary)
+
+    def predictions(self, ensemble: BaseEnsemble) -> Tensor | None:
+        """The beginning of the training text, read as one stream."""
+        inputs = self._corpus.train[:_EXAMPLES].view(-1, 1)
+        with torch.no_grad():
+            logits = torch.cat([member.network(inputs)[0] for member in ensemble], dim=1)
+        return logits.softmax(-1).transpose(0, 1)
+
+
+class ExampleSource:
     """A `Dataset`, a pair of arrays, or a `DataLoader`."""
 
     def __init__(
@@ -111,6 +198,17 @@ class Source:
             digest.update(tensor.contiguous().view(-1).view(torch.uint8).numpy().data)
         return digest.hexdigest()
 
-    def examples(self, count: int) -> Tensor | None:
-        """Some raw training inputs, if they are at hand."""
-        return None if isinstance(self._data, DataLoader) else self._data.inputs[:count]
+    def ensemble(self, members: Sequence[Member]) -> BaseEnsemble:
+        """Classifiers with what they need to read such data again."""
+        return Ensemble(
+            members,
+            scaling=self.scaling,
+            class_names=self.class_names,
+            feature_names=self.feature_names,
+        )
+
+    def predictions(self, ensemble: BaseEnsemble) -> Tensor | None:
+        """The first examples; a loader's are not at hand."""
+        if isinstance(self._data, DataLoader) or not isinstance(ensemble, Ensemble):
+            return None
+        return ensemble.member_probabilities(self._data.inputs[:_EXAMPLES])

@@ -75,15 +75,16 @@ class Step(Schedule):
 
 
 class Exponential(Schedule):
-    """Divided by `factor` after every epoch."""
+    """Divided by `factor` after every epoch, from the end of the `hold`-th on."""
 
     kind: Literal["exponential"] = "exponential"
     rate: Rate
     factor: Factor
+    hold: Annotated[int, Field(ge=1)] = 1
 
     def __call__(self, epoch: float) -> float:
         """The rate of the current epoch."""
-        return float(self.rate / self.factor ** int(epoch))
+        return float(self.rate / self.factor ** max(int(epoch) + 1 - self.hold, 0))
 
 
 AnySchedule = Annotated[

@@ -25,6 +25,7 @@ from sparsemble.priors import BoundPrior
 from sparsemble.samplers import Sampler, Schedule
 from sparsemble.seeds import derive
 from sparsemble.stages.divergence import DivergenceSettings, DivergenceWatch
+from sparsemble.stages.objectives import Objective
 from sparsemble.stages.observer import EpochRecord, Observer, Rollback
 
 
@@ -53,14 +54,14 @@ class Chain:
         identity: ChainIdentity,
         *,
         parameters: Mapping[str, Tensor],
-        loss: Callable[[Tensor, Tensor], Tensor],
+        objective: Objective,
         batches: Batches,
         prior: BoundPrior,
         sampler: Sampler,
         schedule: Schedule,
-        guessing: float,
         masks: Mapping[str, Tensor] | None = None,
         clip: float | None = None,
+        autocast: bool = False,
         batch_dims: int = 0,
         divergence: DivergenceSettings | None = None,
         near_zero: Callable[[], float] | None = None,
@@ -69,12 +70,13 @@ class Chain:
         self.identity = identity
         self.parameters = dict(parameters)
         self.step = 0
-        self._loss = loss
+        self._objective = objective
         self._batches = batches
         self._prior = prior
         self._sampler = sampler
         self._schedule = schedule
         self._clip = clip
+        self._autocast = autocast
         self._batch_dims = batch_dims
         self._near_zero = near_zero or (lambda: math.nan)
         self._observer = observer or Observer()
@@ -86,7 +88,7 @@ class Chain:
             for name, mask in masks.items()
         ]
         self._divergence = divergence or DivergenceSettings()
-        self._watch = DivergenceWatch(self._divergence, guessing)
+        self._watch = DivergenceWatch(self._divergence, objective.guessing)
         self._rollbacks = 0
         self._rate_factor = 1.0
         self._epoch_loss = 0.0
@@ -108,6 +110,8 @@ class Chain:
         """Run to the end of the epoch or to `until`; `False` if the chain diverged."""
         epoch, position = divmod(self.step, self._batches.steps)
         started = time.perf_counter()
+        if position == 0:
+            self._objective.begin_epoch()
         for inputs, targets in self._batches.epoch(epoch, position, self._rollbacks):
             loss = self._advance(inputs, targets)
             self._reason = self._watch.reason(loss)
@@ -128,7 +132,8 @@ class Chain:
             group["lr"] = rate
         for tensor in self._tensors:
             tensor.grad = None
-        loss = self._loss(inputs, targets)
+        with torch.autocast(inputs.device.type, torch.bfloat16, enabled=self._autocast):
+            loss = self._objective(inputs, targets)
         loss.backward()
         gradients = {n: p.grad for n, p in self.parameters.items() if p.grad is not None}
         if self._clip is not None:
@@ -152,6 +157,7 @@ class Chain:
                 epoch=epoch + 1,
                 loss=loss,
                 potential=loss + penalty,
+                perplexity=self._objective.perplexity(loss),
                 rate=self._sampler.param_groups[0]["lr"],
                 noise_to_drift=self._noise_to_drift(),
                 near_zero_groups=self._near_zero(),
@@ -231,9 +237,16 @@ class Chain:
         self._rollbacks = state.numbers["rollbacks"]
         self._rate_factor = state.numbers["rate_factor"]
 
+    def move_to(self, parameters: Mapping[str, Tensor]) -> None:
+        """Set the parameters, as after a finished run; everything else stays."""
+        with torch.no_grad():
+            for name, parameter in self.parameters.items():
+                parameter.copy_(parameters[name])
+
     def _snapshot(self) -> ChainState:
-        """Parameters, sampler and position; not the global generator, not the rollback count."""
+        """Parameters, sampler, carried state and position; not what a rollback must not undo."""
         tensors = {f"parameter/{n}": p.detach().clone() for n, p in self.parameters.items()}
+        tensors |= {f"carried/{name}": t.clone() for name, t in self._objective.carried().items()}
         sampler = self._sampler.state_dict()
         for index, buffers in sampler["state"].items():
             tensors |= {f"sampler/{index}/{name}": b.clone() for name, b in buffers.items()}
@@ -246,19 +259,21 @@ class Chain:
         return ChainState(tensors, numbers)
 
     def _load(self, state: ChainState) -> None:
-        with torch.no_grad():
-            for name, parameter in self.parameters.items():
-                parameter.copy_(state.tensors[f"parameter/{name}"])
+        self.move_to({name: state.tensors[f"parameter/{name}"] for name in self.parameters})
         sampler = self._sampler.state_dict()
         sampler["state"] = {}
+        carried = {}
         for key, tensor in state.tensors.items():
             kind, _, rest = key.partition("/")
-            if kind == "sampler":
+            if kind == "carried":
+                carried[rest] = tensor
+            elif kind == "sampler":
                 index, _, name = rest.partition("/")
                 sampler["state"].setdefault(int(index), {})[name] = tensor.clone()
             elif kind == "noise":
                 sampler["noise"][int(rest)] = tensor
         self._sampler.load_state_dict(sampler)
+        self._objective.carry(carried)
         self.step = state.numbers["step"]
         self._epoch_loss = state.numbers["epoch_loss"]
         self._watch.restore(state.numbers["watch"])

@@ -16,7 +16,8 @@ class EpochRecord:
     """What one epoch of a chain looked like; one line of a run's trace.
 
     `loss` is the mean over the epoch's batches; `potential` adds the prior at the epoch's end, an
-    estimate of U/N.
+    estimate of U/N. `perplexity` is a language model's on the training text, dropout included; NaN
+    for other networks.
     `noise_to_drift` compares the size of the injected noise with that of the gradient step.
     """
 
@@ -25,6 +26,7 @@ class EpochRecord:
     epoch: int
     loss: float
     potential: float
+    perplexity: float
     rate: float
     noise_to_drift: float
     near_zero_groups: float
@@ -52,8 +54,8 @@ class Rollback:
 class Observer:
     """Receives what happens; subclasses override what they care about."""
 
-    def started(self, stage: str, chain: int, done: int, total: int) -> None:
-        """A chain of `total` steps begins (or goes on after `done`)."""
+    def started(self, stage: str, chain: int, chains: int, done: int, total: int) -> None:
+        """Chain `chain` of `chains`, of `total` steps each, begins or goes on after `done`."""
 
     def stepped(self, chain: int, step: int, loss: float, save: Callable[[], ChainState]) -> None:
         """One step was taken; `save()` gives the chain's state after it."""
@@ -62,10 +64,7 @@ class Observer:
         """An epoch was completed."""
 
     def sampled(self, sample: Sample, save: Callable[[], ChainState]) -> None:
-        """A sample was collected; `save()` gives the chain's state after it."""
-
-    def finished(self, stage: str, save: Callable[[], ChainState]) -> None:
-        """A stage is complete; `save()` gives its last state."""
+        """A sample was collected, or retraining has ended; `save()` gives the state after it."""
 
     def rolled_back(self, rollback: Rollback) -> None:
         """A divergence was undone."""

@@ -1,21 +1,22 @@
 """Retraining: the MAP estimate under each member's reduced posterior (Eq. 4).
 
 SGD (the chain at temperature 0) on the weights that are left, with masks and prior kept; every
-group keeps its original √dim. All members are trained together, as one stack.
+group keeps its original √dim. Feed-forward members are trained together, as one stack; language
+models, whose steps are long enough to fill a processor, one after the other.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
-import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
 from sparsemble.data import Batches
 from sparsemble.errors import InputError
+from sparsemble.layouts import LanguageModel
 from sparsemble.members import Member, Stack
 from sparsemble.priors import Prior
 from sparsemble.samplers import SGLD, AnySchedule
@@ -23,7 +24,15 @@ from sparsemble.seeds import derive
 from sparsemble.settings import Settings
 from sparsemble.stages.chain import Chain, ChainIdentity, ChainState
 from sparsemble.stages.divergence import DivergenceSettings
+from sparsemble.stages.objectives import (
+    LanguageModelling,
+    Objective,
+    SummedClassification,
+    window_of,
+)
 from sparsemble.stages.observer import Observer
+from sparsemble.stages.sampling import Sample, parameters_of
+from sparsemble.structure import Layout
 
 
 class RetrainSettings(Settings):
@@ -33,7 +42,20 @@ class RetrainSettings(Settings):
     epochs: Annotated[int, Field(ge=1)] = 20
     batch_size: Annotated[int, Field(ge=1)] = 100
     clip: Annotated[float, Field(gt=0)] | None = None
+    autocast: bool = False
     divergence: DivergenceSettings = DivergenceSettings()
+
+
+@dataclass(frozen=True)
+class Trainee:
+    """Members that are retrained as one computation; `write_back` hands them the result."""
+
+    parameters: dict[str, Tensor]
+    masks: dict[str, Tensor]
+    layout: Layout
+    batch_dims: int
+    objective: Objective
+    write_back: Callable[[], None]
 
 
 def retrain(
@@ -44,53 +66,104 @@ def retrain(
     *,
     seed: int = 0,
     observer: Observer | None = None,
+    collected: Sequence[Sample] = (),
     resume: ChainState | None = None,
 ) -> None:
-    """Retrain `members` in place, together; `resume` goes on with a stopped run of the same set."""
+    """Retrain `members` in place.
+
+    `collected` (what was finished) and `resume` (the state of what was under way) go on with a
+    stopped run of the same members.
+    """
     if not members:
         raise InputError("there are no members to retrain")
     observer = observer or Observer()
+    finished = {sample.chain: sample for sample in collected}
+    total = settings.epochs * batches.steps
+    trainees = _trainees(members, batches)
+    for number, trainee in enumerate(trainees):
+        chain = _chain(trainee, number, members[0], batches, prior, settings, seed, observer)
+        if number in finished:
+            chain.move_to(finished[number].parameters)
+        else:
+            if resume is not None and resume.numbers["chain"] == number:
+                chain.resume(resume)
+            observer.started("retrain", number, len(trainees), chain.step, total)
+            while not chain.run(total):
+                pass  # thrown back by a divergence, which the observer was told
+            observer.sampled(Sample(number, total, parameters_of(chain)), chain.state)
+        trainee.write_back()
+    for member in members:
+        member.eval()
+
+
+def _trainees(members: Sequence[Member], batches: Batches) -> list[Trainee]:
+    if isinstance(members[0].network, LanguageModel):
+        return [_alone(member, batches) for member in members]
+    return [_stacked(members)]
+
+
+def _alone(member: Member, batches: Batches) -> Trainee:
+    network = member.network
+    assert isinstance(network, LanguageModel)
+    network.train()
+    return Trainee(
+        dict(network.named_parameters()),
+        member.masks,
+        member.layout,
+        0,
+        LanguageModelling(network, window_of(batches)),
+        write_back=lambda: None,
+    )
+
+
+def _stacked(members: Sequence[Member]) -> Trainee:
     stack = Stack(members)
     stack.train()
     for parameter in stack.parameters.values():
         parameter.requires_grad_()
-    identity = ChainIdentity("retrain", 0, derive(seed, "retrain"))
-    chain = Chain(
-        identity,
-        parameters=stack.parameters,
-        loss=lambda inputs, targets: summed_loss(stack(inputs), targets),
+    return Trainee(
+        stack.parameters,
+        stack.masks,
+        stack.layout,
+        1,
+        SummedClassification(stack, stack.layout.outputs.size, len(members)),
+        stack.write_back,
+    )
+
+
+def _chain(
+    trainee: Trainee,
+    number: int,
+    member: Member,
+    batches: Batches,
+    prior: Prior,
+    settings: RetrainSettings,
+    seed: int,
+    observer: Observer,
+) -> Chain:
+    """The chain that retrains one trainee, before its first step."""
+    return Chain(
+        ChainIdentity("retrain", number, derive(seed, "retrain", number)),
+        parameters=trainee.parameters,
+        objective=trainee.objective,
         batches=batches,
         prior=prior.bind(
-            stack.layout, stack.parameters, sizes=members[0].origin.group_sizes, batch_dims=1
+            trainee.layout,
+            trainee.parameters,
+            sizes=member.origin.group_sizes,
+            batch_dims=trainee.batch_dims,
         ),
         sampler=SGLD(
-            stack.parameters.values(),
+            trainee.parameters.values(),
             settings.schedule(0),
             num_data=batches.num_data,
             temperature=0.0,
         ),
         schedule=settings.schedule,
-        guessing=len(members) * math.log(stack.layout.outputs.size),
-        masks=stack.masks,
+        masks=trainee.masks,
         clip=settings.clip,
-        batch_dims=1,
+        autocast=settings.autocast,
+        batch_dims=trainee.batch_dims,
         divergence=settings.divergence,
         observer=observer,
     )
-    if resume is not None:
-        chain.resume(resume)
-    total = settings.epochs * batches.steps
-    observer.started("retrain", 0, chain.step, total)
-    while not chain.run(total):
-        pass  # thrown back by a divergence, which the observer was told
-    observer.finished("retrain", chain.state)
-    stack.write_back()
-    for member in members:
-        member.eval()
-
-
-def summed_loss(logits: Tensor, targets: Tensor) -> Tensor:
-    """Sum over members of each one's mean cross-entropy, of logits `(members, batch, classes)`."""
-    members, batch, _ = logits.shape
-    total = F.cross_entropy(logits.transpose(1, 2), targets.expand(members, batch), reduction="sum")
-    return total / batch

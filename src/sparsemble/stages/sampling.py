@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Annotated, Self
 
 import torch
-import torch.nn.functional as F
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
@@ -24,6 +23,7 @@ from sparsemble.settings import Settings
 from sparsemble.stages.chain import Chain, ChainIdentity, ChainState
 from sparsemble.stages.collection import Collection, collection_steps
 from sparsemble.stages.divergence import DivergenceSettings
+from sparsemble.stages.objectives import objective_of
 from sparsemble.stages.observer import Observer
 from sparsemble.structure import Layout
 
@@ -45,6 +45,8 @@ class ChainSettings(Settings):
     samples: Annotated[int, Field(ge=1)] | None = None
     """Samples a chain; by default as many as fit (thinned), required for backward collection."""
     clip: Annotated[float, Field(gt=0)] | None = None
+    autocast: bool = False
+    """Compute the network in bfloat16 where that is safe; weights and updates stay as they are."""
     divergence: DivergenceSettings = DivergenceSettings()
 
     @model_validator(mode="after")
@@ -98,10 +100,10 @@ def draw_samples(
         chain = start_chain(network, layout, batches, prior, settings, number, seed, observer)
         if resume is not None and resume.numbers["chain"] == number:
             chain.resume(resume)
-        observer.started("chain", number, chain.step, steps[-1])
+        observer.started("chain", number, settings.chains, chain.step, steps[-1])
         while (step := _next(steps, samples, number)) is not None:
             if chain.run(step):
-                sample = Sample(number, step, _parameters_of(chain))
+                sample = Sample(number, step, parameters_of(chain))
                 samples.append(sample)
                 observer.sampled(sample, chain.state)
             else:
@@ -141,13 +143,13 @@ def start_chain(
     return Chain(
         ChainIdentity("chain", number, chain_seed),
         parameters=parameters,
-        loss=lambda inputs, targets: F.cross_entropy(network(inputs), targets),
+        objective=objective_of(network, layout.outputs.size, batches),
         batches=batches,
         prior=bound,
         sampler=sampler,
         schedule=settings.schedule,
-        guessing=math.log(layout.outputs.size),
         clip=settings.clip,
+        autocast=settings.autocast,
         divergence=settings.divergence,
         near_zero=lambda: near_zero_groups(bound, sampler),
         observer=observer,
@@ -213,5 +215,6 @@ def _initialise(network: nn.Module) -> None:
             reset()
 
 
-def _parameters_of(chain: Chain) -> dict[str, Tensor]:
+def parameters_of(chain: Chain) -> dict[str, Tensor]:
+    """A copy of where the chain stands."""
     return {name: p.detach().cpu().clone() for name, p in chain.parameters.items()}

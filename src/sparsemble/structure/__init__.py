@@ -7,7 +7,7 @@ cannot disagree about what a unit owns.
 from sparsemble.structure.costs import Cost, measure
 from sparsemble.structure.groups import GroupTerms
 from sparsemble.structure.survival import Survivors, survivors
-from sparsemble.structure.units import Family, Layout, Matrix, Role, Slot, Space, SpaceKind
+from sparsemble.structure.units import Family, Layout, Matrix, Part, Role, Slot, Space, SpaceKind
 
 __all__ = [
     "Cost",
@@ -15,6 +15,7 @@ __all__ = [
     "GroupTerms",
     "Layout",
     "Matrix",
+    "Part",
     "Role",
     "Slot",
     "Space",

@@ -18,11 +18,20 @@ from sparsemble.structure.units import Layout
 
 @dataclass(frozen=True)
 class Cost:
-    """What one network costs; `matrices` holds the FLOPs of each multiplication."""
+    """What one network costs.
+
+    `shapes` holds rows and columns of what each multiplication needs, `structure` the number of
+    units of each space.
+    """
 
     parameters: int
-    matrices: dict[str, int]
+    shapes: dict[str, tuple[int, int]]
     structure: tuple[int, ...]
+
+    @property
+    def matrices(self) -> dict[str, int]:
+        """FLOPs of each multiplication."""
+        return {name: 2 * rows * columns for name, (rows, columns) in self.shapes.items()}
 
     @property
     def flops(self) -> int:
@@ -34,16 +43,15 @@ def measure(layout: Layout, masks: Mapping[str, Tensor]) -> Cost:
     """Cost of a network whose kept weights are the `True` entries of `masks`."""
     return Cost(
         parameters=sum(int(masks[name].count_nonzero()) for name in layout.weights),
-        matrices={
-            matrix.name: _flops([masks[name] for name in matrix.parameters], matrix.rows)
+        shapes={
+            matrix.name: _smallest([matrix.part.of(masks[name]) for name in matrix.parameters])
             for matrix in layout.matrices
         },
         structure=tuple(space.size for space in layout.spaces),
     )
 
 
-def _flops(parts: list[Tensor], rows: tuple[int, int] | None) -> int:
+def _smallest(parts: list[Tensor]) -> tuple[int, int]:
+    """Rows and columns of the smallest sub-matrix that holds all kept weights."""
     mask = torch.cat(parts, dim=1)
-    if rows is not None:
-        mask = mask[rows[0] : rows[1]]
-    return 2 * int(mask.any(1).sum()) * int(mask.any(0).sum())
+    return int(mask.any(1).sum()), int(mask.any(0).sum())

@@ -11,13 +11,13 @@ Tensors may carry leading member dimensions (`batch_dims`), which are kept apart
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import combinations
 
 import torch
 from torch import Tensor
 
-from sparsemble.structure.units import Family, Layout, Slot
+from sparsemble.structure.units import Family, Layout, Part, Slot
 
 
 class GroupTerms:
@@ -70,18 +70,18 @@ class GroupTerms:
         self._squared_norms(into_buffer=True)
         # The clamp makes a zero group's factor finite, so that it gives 0·θ = 0.
         self._buffer.clamp_min_(self._tiny).rsqrt_().mul_(self._roots).mul_(scale)
-        factors: dict[str, dict[int, Tensor]] = {name: {} for name in self._tensors}
+        factors: dict[tuple[str, Part], dict[int, Tensor]] = {}
         for family, units, ratio in zip(self.families, self._units, self._parts, strict=True):
             for slot in family.slots:
                 dim = slot.dim + self._batch_dims
-                factor = _spread(ratio, slot, units, self._tensors[slot.parameter].shape[dim])
-                known = factors[slot.parameter].get(dim)
-                factors[slot.parameter][dim] = factor if known is None else known + factor
-        for name, by_dim in factors.items():
-            tensor = self._tensors[name]
+                factor = _spread(ratio, slot, units, self._part(self._tensors, slot).shape[dim])
+                by_dim = factors.setdefault((slot.parameter, slot.part), {})
+                by_dim[dim] = by_dim[dim] + factor if dim in by_dim else factor
+        for (name, part), by_dim in factors.items():
+            tensor = part.of(self._tensors[name], self._batch_dims)
             aligned = [_align(f, dim, tensor.ndim) for dim, f in by_dim.items()]
             total = aligned[0] if len(aligned) == 1 else sum(aligned[1:], aligned[0])
-            gradients[name].addcmul_(tensor, total)
+            part.of(gradients[name], self._batch_dims).addcmul_(tensor, total)
         for pairs, units, ratio in zip(self._overlaps, self._units, self._parts, strict=True):
             for first, second in pairs:
                 own = self._shared(self._tensors, first, second, units)
@@ -100,7 +100,7 @@ class GroupTerms:
             self.families, self._units, self._overlaps, self._parts, strict=True
         ):
             first = family.slots[0]
-            length = squares[first.parameter].shape[first.dim + self._batch_dims]
+            length = self._part(squares, first).shape[first.dim + self._batch_dims]
             if len(family.slots) == 1 and _is_plain(first, units, length):
                 total = self._sum_along(squares, first, part if into_buffer else None)
             else:
@@ -119,16 +119,19 @@ class GroupTerms:
         self, squares: Mapping[str, Tensor], slot: Slot, out: Tensor | None = None
     ) -> Tensor:
         """Squares of a slot's parameter summed over all but its dimension (and the members)."""
-        square, kept = squares[slot.parameter], slot.dim + self._batch_dims
+        square, kept = self._part(squares, slot), slot.dim + self._batch_dims
         others = [dim for dim in range(self._batch_dims, square.ndim) if dim != kept]
         if others:
             return torch.sum(square, others, out=out)
         return square if out is None else out.copy_(square)
 
+    def _part(self, tensors: Mapping[str, Tensor], slot: Slot) -> Tensor:
+        return slot.part.of(tensors[slot.parameter], self._batch_dims)
+
     def _shared(
         self, tensors: Mapping[str, Tensor], first: Slot, second: Slot, units: int
     ) -> Tensor:
-        return _shared_view(tensors[first.parameter], first, second, units, self._batch_dims)
+        return _shared_view(self._part(tensors, first), first, second, units, self._batch_dims)
 
 
 def group_sizes(
@@ -140,7 +143,8 @@ def group_sizes(
         count = sum(_slice_size(tensors[s.parameter], s, batch_dims) for s in family.slots)
         for first, second in _overlapping_pairs(family):
             per_unit = _slice_size(tensors[first.parameter], first, batch_dims)
-            length = tensors[first.parameter].shape[second.dim + batch_dims]
+            part = first.part.of(tensors[first.parameter], batch_dims)
+            length = part.shape[second.dim + batch_dims]
             count -= per_unit // length * second.tile * second.block
         sizes[family.name] = count
     return sizes
@@ -164,13 +168,14 @@ def _overlapping_pairs(family: Family) -> list[tuple[Slot, Slot]]:
     return [
         (first, second)
         for first, second in combinations(family.slots, 2)
-        if first.parameter == second.parameter and first.dim != second.dim
+        if (first.parameter, first.part) == (second.parameter, second.part)
+        and first.dim != second.dim
     ]
 
 
 def _slice_size(tensor: Tensor, slot: Slot, batch_dims: int) -> int:
-    shape: Sequence[int] = tensor.shape[batch_dims:]
-    return tensor[(0,) * batch_dims].numel() // shape[slot.dim] * slot.tile * slot.block
+    shape = slot.part.of(tensor, batch_dims).shape[batch_dims:]
+    return shape.numel() // shape[slot.dim] * slot.tile * slot.block
 
 
 def _spread(per_unit: Tensor, slot: Slot, units: int, length: int) -> Tensor:

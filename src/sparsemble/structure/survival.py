@@ -1,9 +1,11 @@
 """Which units of a masked network must stay for its outputs to be equal.
 
 Two passes over the layout. *Forward*: a unit without incoming weights emits a constant, which is
-folded into the biases of its readers, exactly. *Backward*: live units are the least fixpoint from
-the outputs, a unit is live if a live unit reads it, so self-readers and dead cycles go.
-Outputs always stay; a space in which nothing is live keeps one unit, so that shapes stay valid.
+folded into the biases of its readers, exactly; a recurrent unit without cell input stays at the
+zero it starts from, and so do units that only feed each other. *Backward*: live units are the
+least fixpoint from the outputs, a unit is live if a live unit reads it, so self-readers and dead
+cycles go. Outputs always stay; a space in which nothing is live keeps one unit, so that shapes
+stay valid.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ def survivors(layout: Layout, parameters: Mapping[str, Tensor]) -> Survivors:
 def _fold_constants(
     layout: Layout, parameters: Mapping[str, Tensor]
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    folded = {space.name: torch.zeros(space.size, dtype=torch.bool) for space in layout.spaces}
+    folded = _silent_units(layout, parameters)
     gain: dict[str, Tensor] = {}
     for space in layout.spaces:
         if space.kind is not SpaceKind.HIDDEN or space.constant is None:
@@ -76,6 +78,22 @@ def _fold_constants(
                 total = gain.get(bias.parameter, torch.zeros_like(parameters[bias.parameter]))
                 gain[bias.parameter] = total.index_add(0, rows, contribution)
     return folded, gain
+
+
+def _silent_units(layout: Layout, parameters: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Units that emit exactly zero: the greatest set that is only fed by itself."""
+    silent = {
+        space.name: torch.full((space.size,), bool(space.silencers)) for space in layout.spaces
+    }
+    changed = True
+    while changed:
+        changed = False
+        for space in layout.spaces:
+            for slot in space.silencers:
+                fed = _fed_units(layout, parameters, slot, silent)
+                changed |= bool((fed & silent[space.name]).any())
+                silent[space.name] &= ~fed
+    return silent
 
 
 def _live_units(
@@ -112,17 +130,22 @@ def _has_incoming(
     """Units of `space` with a non-zero weight from a unit that is not itself a constant."""
     incoming = torch.zeros(space.size, dtype=torch.bool)
     for producer in layout.slots_of(space.name, Role.PRODUCER):
-        present = parameters[producer.parameter] != 0
-        for reader in layout.slots_on(producer.parameter):
-            if reader.role is Role.CONSUMER:
-                present = present.clone()
-                owned = reader.indices(layout.space(reader.space).size)
-                gone = owned[folded[reader.space]].flatten()
-                present.index_fill_(reader.dim, gone, False)
-        others = [d for d in range(present.ndim) if d != producer.dim]
-        per_position = present.sum(others) > 0
-        incoming |= per_position[producer.indices(space.size)].any(1)
+        incoming |= _fed_units(layout, parameters, producer, folded)
     return incoming
+
+
+def _fed_units(
+    layout: Layout, parameters: Mapping[str, Tensor], slot: Slot, idle: Mapping[str, Tensor]
+) -> Tensor:
+    """Units with a non-zero number in their slice of `slot`, weights of `idle` units apart."""
+    present = slot.part.of(parameters[slot.parameter]) != 0
+    for reader in layout.slots_on(slot.parameter):
+        if reader.role is Role.CONSUMER and reader.dim != slot.dim:
+            owned = reader.indices(layout.space(reader.space).size)
+            present.index_fill_(reader.dim, owned[idle[reader.space]].flatten(), False)
+    others = [dim for dim in range(present.ndim) if dim != slot.dim]
+    per_position = present.sum(others) > 0 if others else present
+    return per_position[slot.indices(layout.space(slot.space).size)].any(1)
 
 
 def _unit_links(layout: Layout, present: Tensor, reader: Slot, producer: Slot | None) -> Tensor:
@@ -139,7 +162,11 @@ def _unit_links(layout: Layout, present: Tensor, reader: Slot, producer: Slot | 
 
 def _producers(layout: Layout, reader: Slot) -> tuple[Slot, ...]:
     """The slots of the units that `reader`'s parameter computes: one space, or several stacked."""
-    return tuple(s for s in layout.slots_on(reader.parameter) if s.role is Role.PRODUCER)
+    return tuple(
+        s
+        for s in layout.slots_on(reader.parameter)
+        if s.role is Role.PRODUCER and s.dim != reader.dim
+    )
 
 
 def _all_biased(layout: Layout, reader: Slot) -> bool:

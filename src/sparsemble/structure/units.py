@@ -6,12 +6,13 @@ has one group per unit of a space: the union of the unit's slices over the famil
 
 Index `i` of a slot's dimension belongs to unit `u` when `i = offset + (t·size + u)·block + b` for
 some tile `t < tile` and block position `b < block`: an LSTM's four stacked gates are tiled, the
-features of a flattened channel are blocked.
+features of a flattened channel are blocked. A slot or a matrix may be restricted to one of several
+equal *parts* of a parameter's rows: a single gate.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -41,22 +42,29 @@ class Role(StrEnum):
 
 
 @dataclass(frozen=True)
-class Space:
-    """`size` interchangeable units.
+class Part:
+    """The rows `number/count` to `(number + 1)/count` of a parameter."""
 
-    `constant` maps the summed biases of units without incoming weights to the constant values they
-    emit; `None` where no such value exists (a recurrent unit), which forbids folding.
-    """
+    number: int = 0
+    count: int = 1
 
-    name: str
-    size: int
-    kind: SpaceKind = SpaceKind.HIDDEN
-    constant: Callable[[Tensor], Tensor] | None = None
+    def of(self, tensor: Tensor, batch_dims: int = 0) -> Tensor:
+        """The view of a tensor's part, below `batch_dims` leading dimensions."""
+        if self.count == 1:
+            return tensor
+        length = tensor.shape[batch_dims] // self.count
+        return tensor.narrow(batch_dims, self.number * length, length)
+
+
+WHOLE = Part()
 
 
 @dataclass(frozen=True)
 class Slot:
-    """Dimension `dim` of `parameter` is indexed by the units of `space`."""
+    """Dimension `dim` of `parameter` is indexed by the units of `space`.
+
+    With a `part` the slot holds only those rows of the parameter, and `dim` counts within them.
+    """
 
     parameter: str
     dim: int
@@ -65,6 +73,7 @@ class Slot:
     tile: int = 1
     block: int = 1
     offset: int = 0
+    part: Part = WHOLE
 
     def extent(self, size: int) -> int:
         """Length of the covered range for a space of `size` units."""
@@ -74,6 +83,23 @@ class Slot:
         """Positions along the dimension that each unit owns, `(size, tile·block)`."""
         positions = torch.arange(self.offset, self.offset + self.extent(size))
         return positions.view(self.tile, size, self.block).transpose(0, 1).flatten(1)
+
+
+@dataclass(frozen=True)
+class Space:
+    """`size` interchangeable units.
+
+    `constant` maps the summed biases of units without incoming weights to the constant values they
+    emit; `None` where no such value exists (a recurrent unit), which forbids folding. A unit whose
+    slices over all `silencers` are zero, or only read such units, emits exactly zero (an LSTM unit
+    without cell input); without silencers no unit is known to.
+    """
+
+    name: str
+    size: int
+    kind: SpaceKind = SpaceKind.HIDDEN
+    constant: Callable[[Tensor], Tensor] | None = None
+    silencers: tuple[Slot, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -91,11 +117,11 @@ class Family:
 
 @dataclass(frozen=True)
 class Matrix:
-    """What one multiplication uses: weights side by side, or a range of their rows."""
+    """What one multiplication uses: weights side by side, or a part of their rows."""
 
     name: str
     parameters: tuple[str, ...]
-    rows: tuple[int, int] | None = None
+    part: Part = WHOLE
 
 
 @dataclass(frozen=True)
@@ -140,53 +166,47 @@ class Layout:
 
     def with_sizes(self, sizes: Mapping[str, int]) -> Layout:
         """The same description with other numbers of units; slots further along move with them."""
-        moved = {
-            slot: replace(slot, offset=slot.offset + self._growth(slot, sizes, slot.offset))
-            for slot in self.slots
-        }
+
+        def moved(slot: Slot) -> Slot:
+            return replace(slot, offset=slot.offset + self._growth_before(slot, sizes))
+
         return replace(
             self,
-            spaces=tuple(replace(space, size=sizes[space.name]) for space in self.spaces),
-            slots=tuple(moved.values()),
+            spaces=tuple(
+                replace(
+                    space,
+                    size=sizes[space.name],
+                    silencers=tuple(moved(slot) for slot in space.silencers),
+                )
+                for space in self.spaces
+            ),
+            slots=tuple(moved(slot) for slot in self.slots),
             families=tuple(
-                Family(family.name, tuple(moved[slot] for slot in family.slots))
+                Family(family.name, tuple(moved(slot) for slot in family.slots))
                 for family in self.families
             ),
-            matrices=tuple(self._moved_rows(matrix, sizes) for matrix in self.matrices),
         )
-
-    def _moved_rows(self, matrix: Matrix, sizes: Mapping[str, int]) -> Matrix:
-        """The same rows where they stand after `with_sizes(sizes)`."""
-        if matrix.rows is None:
-            return matrix
-        start, end = (self._moved_row(matrix.parameters[0], row, sizes) for row in matrix.rows)
-        return replace(matrix, rows=(start, end))
-
-    def _moved_row(self, parameter: str, row: int, sizes: Mapping[str, int]) -> int:
-        """Where the boundary before `row` goes: whole tiles before it grow or shrink."""
-        moved = row
-        for slot in self.slots_on(parameter):
-            if slot.dim == 0:
-                before = slot.extent(self.space(slot.space).size) // slot.tile
-                after = slot.extent(sizes[slot.space]) // slot.tile
-                tiles = min(max((row - slot.offset) // before, 0), slot.tile)
-                moved += tiles * (after - before)
-        return moved
 
     def shape_with(self, sizes: Mapping[str, int], name: str, shape: Sequence[int]) -> list[int]:
         """The shape of parameter `name`, now `shape`, after `with_sizes(sizes)`."""
         result = list(shape)
-        for slot in self.slots_on(name):
-            grown = slot.extent(sizes[slot.space]) - slot.extent(self.space(slot.space).size)
-            result[slot.dim] += grown
+        for slot in self._places(name):
+            result[slot.dim] += self._growth(slot, sizes)
         return result
 
-    def _growth(self, place: Slot, sizes: Mapping[str, int], before: int) -> int:
-        """How much longer the slots on the same dimension that end by `before` become."""
+    def _places(self, parameter: str) -> list[Slot]:
+        """One slot for every stretch of the parameter: a unit may own one in two roles."""
+        return list({(s.dim, s.offset): s for s in self.slots_on(parameter)}.values())
+
+    def _growth(self, slot: Slot, sizes: Mapping[str, int]) -> int:
+        return slot.extent(sizes[slot.space]) - slot.extent(self.space(slot.space).size)
+
+    def _growth_before(self, place: Slot, sizes: Mapping[str, int]) -> int:
+        """How much longer the slots on the same dimension that stand before `place` become."""
         return sum(
-            slot.extent(sizes[slot.space]) - slot.extent(self.space(slot.space).size)
-            for slot in self.slots_on(place.parameter)
-            if slot.dim == place.dim and slot.offset < before
+            self._growth(slot, sizes)
+            for slot in self._places(place.parameter)
+            if slot.dim == place.dim and slot.offset < place.offset
         )
 
     def surviving_positions(
@@ -206,13 +226,20 @@ class Layout:
         sizes = {space.name: space.size for space in self.spaces}
         if not any(space.kind is SpaceKind.OUTPUT for space in self.spaces):
             raise InputError("the layout has no output space: say which units are never removed")
-        for slot in (*self.slots, *(slot for family in self.families for slot in family.slots)):
+        grouped = (slot for family in self.families for slot in family.slots)
+        silencing = (slot for space in self.spaces for slot in space.silencers)
+        for slot in (*self.slots, *grouped, *silencing):
             _check_slot(slot, sizes, parameters)
+        for slot in self.slots:
+            if slot.part != WHOLE:
+                raise InputError(
+                    f"slot of space {slot.space!r} on {slot.parameter!r} is a part: only groups, "
+                    "silencers and matrices may be"
+                )
         for family in self.families:
             _check_family(family, sizes)
-        _check_names(
-            (m.name, p) for m in self.matrices for p in m.parameters if p not in parameters
-        )
+        for matrix in self.matrices:
+            _check_matrix(matrix, parameters)
 
 
 def _check_slot(slot: Slot, sizes: Mapping[str, int], parameters: Mapping[str, Tensor]) -> None:
@@ -223,7 +250,8 @@ def _check_slot(slot: Slot, sizes: Mapping[str, int], parameters: Mapping[str, T
             f"slot of space {slot.space!r} names {slot.parameter!r}, which the network lacks; "
             f"it has {', '.join(parameters)}"
         )
-    shape = parameters[slot.parameter].shape
+    _check_part(slot.part, parameters[slot.parameter], f"slot of space {slot.space!r}")
+    shape = slot.part.of(parameters[slot.parameter]).shape
     end = slot.offset + slot.extent(sizes[slot.space])
     if not 0 <= slot.dim < len(shape) or slot.offset < 0 or end > shape[slot.dim]:
         raise InputError(
@@ -240,7 +268,10 @@ def _check_family(family: Family, sizes: Mapping[str, int]) -> None:
     if any(slot.role is Role.BIAS for slot in family.slots):
         raise InputError(f"family {family.name!r} holds a bias; biases are in no group")
     for index, first in enumerate(family.slots):
-        clashes = [s for s in family.slots[index + 1 :] if s.parameter == first.parameter]
+        others = [s for s in family.slots[index + 1 :] if s.parameter == first.parameter]
+        if any(s.part.count != first.part.count for s in others):
+            raise InputError(f"family {family.name!r} mixes {first.parameter!r} with a part of it")
+        clashes = [s for s in others if s.part == first.part]
         if len(clashes) > 1:
             raise InputError(
                 f"family {family.name!r} has more than two slots on {first.parameter!r}"
@@ -256,6 +287,15 @@ def _check_family(family: Family, sizes: Mapping[str, int]) -> None:
                 )
 
 
-def _check_names(unknown: Iterable[tuple[str, str]]) -> None:
-    for matrix, parameter in unknown:
-        raise InputError(f"matrix {matrix!r} names {parameter!r}, which the network lacks")
+def _check_matrix(matrix: Matrix, parameters: Mapping[str, Tensor]) -> None:
+    for name in matrix.parameters:
+        if name not in parameters:
+            raise InputError(f"matrix {matrix.name!r} names {name!r}, which the network lacks")
+        _check_part(matrix.part, parameters[name], f"matrix {matrix.name!r}")
+
+
+def _check_part(part: Part, tensor: Tensor, owner: str) -> None:
+    if not 0 <= part.number < part.count or tensor.shape[0] % part.count:
+        raise InputError(
+            f"{owner}: part {part.number} of {part.count} does not fit {tensor.shape[0]} rows"
+        )

@@ -1,0 +1,87 @@
+"""What every ensemble is: members, what they cost together, and how they are saved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from torch import nn
+
+from sparsemble.errors import InputError
+from sparsemble.members import Member
+
+
+@dataclass(frozen=True)
+class EnsembleCost:
+    """Totals over the members, and what one dense network costs beside them.
+
+    `bytes` counts the stored non-zeros and biases as 32-bit floats.
+    """
+
+    members: int
+    parameters: int
+    flops: int
+    bytes: int
+    dense_parameters: int
+    dense_flops: int
+
+    @property
+    def parameters_ratio(self) -> float:
+        """Parameters as a multiple of one dense network's."""
+        return self.parameters / self.dense_parameters
+
+    @property
+    def flops_ratio(self) -> float:
+        """FLOPs as a multiple of one dense network's."""
+        return self.flops / self.dense_flops
+
+
+class BaseEnsemble(nn.Module):
+    """Members that predict together; how they do is the subclass's."""
+
+    def __init__(self, members: Sequence[Member]) -> None:
+        super().__init__()
+        if not members:
+            raise InputError("an ensemble needs at least one member")
+        if not all(isinstance(member, Member) for member in members):
+            raise InputError("an ensemble is made of Members: Member.dense(network, layout), say")
+        self.members = nn.ModuleList(members)
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def __iter__(self) -> Iterator[Member]:
+        return (self[index] for index in range(len(self)))
+
+    def __getitem__(self, index: int) -> Member:
+        member = self.members[index]
+        assert isinstance(member, Member)
+        return member
+
+    @property
+    def cost(self) -> EnsembleCost:
+        """Parameters, FLOPs and bytes by the paper's rules."""
+        costs = [member.cost for member in self]
+        dense = self[0].dense_cost
+        parameters = sum(cost.parameters for cost in costs)
+        biases = sum(
+            tensor.numel()
+            for member in self
+            for name, tensor in member.network.named_parameters()
+            if name not in member.masks
+        )
+        return EnsembleCost(
+            members=len(self),
+            parameters=parameters,
+            flops=sum(cost.flops for cost in costs),
+            bytes=4 * (parameters + biases),
+            dense_parameters=dense.parameters,
+            dense_flops=dense.flops,
+        )
+
+    def save(self, folder: str | Path) -> None:
+        """Write the ensemble into `folder`: non-zeros only, checksummed, no pickle."""
+        from sparsemble.ensemble.saving import save_ensemble
+
+        save_ensemble(self, Path(folder))

@@ -1,0 +1,162 @@
+"""An ensemble of language models: word probabilities averaged at every position.
+
+A text is read a segment at a time. Every member carries its own state and gives the
+log-probability of each target; a running `logaddexp` over the members is the log of their mean for
+one, two, … all of them. Memory holds one segment of one member's logits, however long the text.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from sparsemble.data import Vocabulary
+from sparsemble.data.vocabulary import END
+from sparsemble.ensemble.base import BaseEnsemble
+from sparsemble.errors import InputError
+from sparsemble.layouts.language import State
+from sparsemble.members import Member, listed
+
+_SEGMENT = 256
+"""Positions read at a time, over all streams."""
+_IGNORED = -100
+
+
+@dataclass(frozen=True)
+class TextScore:
+    """How well a text is predicted: perplexity of the first one, two, … members together.
+
+    `members` holds each member's own.
+    """
+
+    tokens: int
+    curve: tuple[float, ...]
+    members: tuple[float, ...]
+
+    @property
+    def perplexity(self) -> float:
+        """Of all members together."""
+        return self.curve[-1]
+
+
+class LanguageEnsemble(BaseEnsemble):
+    """Language models that predict the next word together; the vocabulary is part of it."""
+
+    def __init__(self, members: Sequence[Member], *, vocabulary: Vocabulary) -> None:
+        super().__init__(members)
+        words = members[0].layout.outputs.size
+        if len(vocabulary) != words:
+            raise InputError(f"a vocabulary of {len(vocabulary)} words for networks of {words}")
+        self.vocabulary = vocabulary
+
+    @staticmethod
+    def load(folder: str | Path) -> LanguageEnsemble:
+        """Read a saved ensemble."""
+        from sparsemble.ensemble.saving import load_ensemble
+
+        loaded = load_ensemble(Path(folder))
+        if not isinstance(loaded, LanguageEnsemble):
+            raise InputError(f"{folder} holds classifiers: use Ensemble.load")
+        return loaded
+
+    @torch.no_grad()
+    def score(self, tokens: Tensor, *, streams: int = 1) -> TextScore:
+        """Perplexity on a text, every token counted; the first one follows an `<eos>`.
+
+        Final figures use one stream. More are faster: the text is cut into that many pieces read
+        side by side, each from the zero state.
+        """
+        together = torch.zeros(len(self), dtype=torch.float64)
+        alone = torch.zeros(len(self), dtype=torch.float64)
+        readers = [_Reader(member) for member in self]
+        for inputs, targets in _segments(tokens, streams, self._index(END)):
+            total: Tensor | None = None
+            for number, reader in enumerate(readers):
+                own = reader.log_probabilities(inputs, targets)
+                total = own if total is None else torch.logaddexp(total, own)
+                alone[number] -= own.sum()
+                together[number] -= (total - math.log(number + 1)).sum()
+        count = len(tokens)
+        return TextScore(
+            count,
+            tuple((together / count).exp().tolist()),
+            tuple((alone / count).exp().tolist()),
+        )
+
+    @torch.no_grad()
+    def generate(
+        self, words: int, *, start: Sequence[str] = (), temperature: float = 1.0, seed: int = 0
+    ) -> Iterator[str]:
+        """Draw words one by one; `temperature` below 1 prefers the probable ones.
+
+        `start` is read first; words the ensemble does not know count as `<unk>`.
+        """
+        if not (temperature > 0 and math.isfinite(temperature)):
+            raise InputError(f"temperature = {temperature}: must be above 0")
+        generator = torch.Generator().manual_seed(seed)
+        read, _ = self.vocabulary.encode([END, *start], "the start of the text")
+        readers = [_Reader(member) for member in self]
+        for _ in range(words):
+            probabilities = torch.stack(
+                [reader.next_probabilities(read.view(-1, 1)) for reader in readers]
+            ).mean(0)
+            weights = probabilities.double().pow(1 / temperature)
+            read = torch.multinomial(weights, 1, generator=generator)
+            yield self.vocabulary.words[int(read)]
+
+    @torch.no_grad()
+    def next_words(self, start: Sequence[str], count: int = 10) -> list[tuple[str, float]]:
+        """The most probable words after `start`, with their probabilities."""
+        read, _ = self.vocabulary.encode([END, *start], "the start of the text")
+        readers = [_Reader(member) for member in self]
+        mean = torch.stack([r.next_probabilities(read.view(-1, 1)) for r in readers]).mean(0)
+        best = mean.topk(min(count, len(mean)))
+        return [
+            (self.vocabulary.words[i], p)
+            for p, i in zip(best.values.tolist(), best.indices.tolist(), strict=True)
+        ]
+
+    def _index(self, word: str) -> int:
+        indices, _ = self.vocabulary.encode([word], "the vocabulary")
+        return int(indices)
+
+
+class _Reader:
+    """One member on its way through a text."""
+
+    def __init__(self, member: Member) -> None:
+        self._network: nn.Module = listed(member.eval())
+        self._state: State | None = None
+
+    def log_probabilities(self, inputs: Tensor, targets: Tensor) -> Tensor:
+        """Of the targets of one segment, in double precision, ignored ones left out."""
+        logits, self._state = self._network(inputs, self._state)
+        flat = targets.flatten()
+        losses = F.cross_entropy(logits.flatten(0, 1), flat, reduction="none")
+        kept: Tensor = losses[flat != _IGNORED]
+        return -kept.double()
+
+    def next_probabilities(self, inputs: Tensor) -> Tensor:
+        """Probabilities of the word after one stream's inputs."""
+        hidden, self._state = self._network.hidden(inputs, self._state)  # type: ignore[operator]
+        logits: Tensor = self._network.decoder(hidden[-1])  # type: ignore[operator]
+        return logits[0].softmax(-1)
+
+
+def _segments(tokens: Tensor, streams: int, first: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """Inputs and targets `(steps, streams)`: every token is a target once."""
+    if len(tokens) < 1 or not 1 <= streams <= len(tokens):
+        raise InputError(f"a text of {len(tokens)} tokens cannot be read in {streams} streams")
+    length = -(-len(tokens) // streams)
+    padding = length * streams - len(tokens)
+    targets = F.pad(tokens, (0, padding), value=_IGNORED).view(streams, length).t()
+    before = torch.cat([tokens.new_tensor([first]), tokens[:-1]])
+    inputs = F.pad(before, (0, padding), value=first).view(streams, length).t()
+    steps = max(1, _SEGMENT // streams)
+    yield from zip(inputs.split(steps), targets.split(steps), strict=True)
