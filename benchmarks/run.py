@@ -1,189 +1,21 @@
 """`make bench`: one line a measure, `name: ratio (ours, reference)`.
 
 Every ratio is measured in one run, alternating, as a median of several, each side at its better
-number of threads (1 or 2). Run it on a machine that does nothing else.
+number of threads (1 or 2). Run it on a machine that does nothing else. With arguments only the
+named parts are measured: `feedforward`, `language`.
 """
 
 from __future__ import annotations
 
-import copy
-import time
+import sys
 import warnings
-from collections.abc import Callable
 
-import torch
-import torch.nn.functional as F
-from networks import dense_network, sparse_ensemble
-from timing import alternate, report
-from torch import Tensor
+import feedforward
+import language
 
-from sparsemble.data import ArrayBatches, as_dataset
-from sparsemble.layouts import feedforward_layout
-from sparsemble.members import Member
-from sparsemble.priors import GroupSparse
-from sparsemble.samplers import SGLD, Constant
-from sparsemble.stages import RetrainSettings, retrain
-
-BATCH = 100
-NUM_DATA = 60_000
-PRIOR = GroupSparse(penalty=2e-5)
-
-
-def batch() -> tuple[Tensor, Tensor]:
-    generator = torch.Generator().manual_seed(0)
-    inputs = torch.rand(BATCH, 784, generator=generator)
-    return inputs, torch.randint(0, 10, (BATCH,), generator=generator)
-
-
-def sgd_step() -> Callable[[], None]:
-    network = dense_network()
-    optimiser = torch.optim.SGD(network.parameters(), lr=0.01)
-    inputs, targets = batch()
-
-    def step() -> None:
-        optimiser.zero_grad()
-        F.cross_entropy(network(inputs), targets).backward()
-        optimiser.step()
-
-    return step
-
-
-def sgld_step(noise: str, *, prior: bool) -> Callable[[], None]:
-    network = dense_network()
-    parameters = dict(network.named_parameters())
-    sampler = SGLD(parameters.values(), lr=0.01, num_data=NUM_DATA, temperature=0.01, noise=noise)
-    bound = PRIOR.bind(feedforward_layout(network), parameters)
-    inputs, targets = batch()
-
-    def step() -> None:
-        sampler.zero_grad()
-        F.cross_entropy(network(inputs), targets).backward()
-        if prior:
-            with torch.no_grad():
-                bound.add_gradient({name: p.grad for name, p in parameters.items()})
-        sampler.step()
-
-    return step
-
-
-def posteriors_step() -> Callable[[], None]:
-    import posteriors
-
-    network = dense_network()
-
-    def log_posterior(params: dict[str, Tensor], data: tuple[Tensor, Tensor]):
-        logits = torch.func.functional_call(network, params, (data[0],))
-        return -F.cross_entropy(logits, data[1]), torch.empty(0)
-
-    transform = posteriors.sgmcmc.sgld.build(log_posterior, lr=0.01, temperature=0.01 / NUM_DATA)
-    state = transform.init(dict(network.named_parameters()))
-    data = batch()
-
-    def step() -> None:
-        nonlocal state
-        state, _ = transform.update(state, data, inplace=True)
-
-    return step
-
-
-def training_steps() -> None:
-    times = alternate(
-        {
-            "sgd": sgd_step(),
-            "gaussian": sgld_step("gaussian", prior=True),
-            "fast": sgld_step("rademacher", prior=True),
-        }
-    )
-    report("SGLD + group sparse prior ÷ SGD, Gaussian noise", times["gaussian"], times["sgd"], 1.7)
-    report("SGLD + group sparse prior ÷ SGD, fast noise", times["fast"], times["sgd"], 1.2)
-    times = alternate({"ours": sgld_step("gaussian", prior=False), "posteriors": posteriors_step()})
-    report("SGLD ÷ posteriors' SGLD, no prior", times["ours"], times["posteriors"], 0.7)
-
-
-def alone_step(member: Member) -> Callable[[], None]:
-    """Retraining one compact member by itself."""
-    network = copy.deepcopy(member).train()
-    parameters = dict(network.network.named_parameters())
-    bound = PRIOR.bind(member.layout, parameters, sizes=member.origin.group_sizes)
-    optimiser = torch.optim.SGD(parameters.values(), lr=0.01)
-    masked = [parameters[name] for name in member.masks]
-    masks = [mask.float() for mask in member.masks.values()]
-    inputs, targets = batch()
-
-    def step() -> None:
-        optimiser.zero_grad()
-        F.cross_entropy(network(inputs), targets).backward()
-        with torch.no_grad():
-            bound.add_gradient({name: p.grad for name, p in parameters.items()})
-            optimiser.step()
-            torch._foreach_mul_(masked, masks)
-
-    return step
-
-
-def retraining() -> None:
-    members = list(sparse_ensemble())
-    inputs, targets = batch()
-    steps = 50
-    data = as_dataset(inputs.repeat(steps, 1), targets.repeat(steps), num_classes=10)
-    settings = RetrainSettings(epochs=1, schedule=Constant(rate=0.01), batch_size=BATCH)
-    alone = [alone_step(member) for member in members]
-
-    def together() -> None:
-        retrain(members, ArrayBatches(data, BATCH, seed=0), PRIOR, settings)
-
-    def one_by_one() -> None:
-        for step in alone:
-            for _ in range(steps):
-                step()
-
-    times = alternate({"together": together, "alone": one_by_one}, rounds=7, repeats=1)
-    report("retraining 18 members together ÷ one by one", times["together"], times["alone"], 0.5)
-
-
-def predicting() -> None:
-    ensemble = sparse_ensemble()
-    dense = dense_network().eval()
-    ratio = ensemble.cost.flops_ratio
-    for count, rounds, repeats in ((10_000, 7, 1), (1, 15, 50)):
-        inputs = torch.rand(count, 784, generator=torch.Generator().manual_seed(1))
-
-        @torch.no_grad()
-        def one(inputs: Tensor = inputs) -> Tensor:
-            return dense(inputs).softmax(-1)
-
-        @torch.no_grad()
-        def many(inputs: Tensor = inputs) -> Tensor:
-            return ensemble(inputs)
-
-        times = alternate({"ours": many, "dense": one}, rounds=rounds, repeats=repeats)
-        label = f"predicting {count:,} images, 18 members ÷ 1 dense (FLOPs ÷: {ratio:.2f})"
-        report(label, times["ours"], times["dense"], 1.3 * ratio if count > 1 else None)
-
-
-def prior_growth() -> None:
-    """The prior's gradient: nanoseconds a parameter, for growing networks."""
-    torch.set_num_threads(1)
-    figures = []
-    for scale in (1, 2, 4, 8):
-        network = dense_network(scale)
-        parameters = dict(network.named_parameters())
-        bound = PRIOR.bind(feedforward_layout(network), parameters)
-        gradients = {name: torch.zeros_like(p) for name, p in parameters.items()}
-        count = sum(p.numel() for p in parameters.values())
-        times = []
-        with torch.no_grad():
-            for _ in range(15):
-                start = time.perf_counter()
-                bound.add_gradient(gradients)
-                times.append(time.perf_counter() - start)
-        figures.append(f"{1e9 * sorted(times)[7] / count:.2f} at {count / 1e6:.1f}M")
-    print(f"prior's gradient, ns a parameter on 1 thread: {', '.join(figures)}", flush=True)
-
+PARTS = {"feedforward": feedforward.measure, "language": language.measure}
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore", FutureWarning)  # of posteriors, about its own dependency
-    training_steps()
-    retraining()
-    predicting()
-    prior_growth()
+    for name in sys.argv[1:] or PARTS:
+        PARTS[name]()

@@ -11,8 +11,9 @@ from sparsemble.errors import CorruptFileError, InputError
 from sparsemble.experiments import mnist
 from sparsemble.experiments.demo import comparison
 from sparsemble.experiments.jobs import Job, chain_key, run_jobs
+from sparsemble.experiments.mnist_tables import table1, table2
 from sparsemble.experiments.results import read_result, write_result
-from sparsemble.experiments.tables import put_into, spread, table1, table2
+from sparsemble.experiments.sheets import put_into, spread
 from sparsemble.recipes import load_recipe
 
 ROOT = Path(__file__).parent.parent
@@ -147,7 +148,7 @@ def test_the_readme_shows_the_tables_of_the_committed_results(tmp_path):
     copy = tmp_path / "README.md"
     copy.write_bytes((ROOT / "README.md").read_bytes())
     results = mnist.results_in(ROOT / "results" / "mnist")
-    put_into(copy, (table1(results), table2(results)))
+    put_into(copy, "mnist", (table1(results), table2(results)))
     assert copy.read_text() == (ROOT / "README.md").read_text()
 
 
@@ -155,7 +156,7 @@ def test_tables_are_only_put_between_marks(tmp_path):
     plain = tmp_path / "plain.md"
     plain.write_text("no marks")
     with pytest.raises(InputError, match="lacks the marks"):
-        put_into(plain, ())
+        put_into(plain, "mnist", ())
     assert plain.read_text() == "no marks"
 
 

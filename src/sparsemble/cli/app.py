@@ -1,4 +1,4 @@
-"""`sparsemble`: learn, reproduce, search, demo.
+"""`sparsemble`: learn, reproduce, search, sample, demo.
 
 Heavy imports stay inside the commands, so that `--help` answers at once. Exit codes: 0 done,
 1 failed, 2 bad input, 130 interrupted.
@@ -70,6 +70,7 @@ def learn(
     Example: sparsemble learn digits --out runs/digits
     """
     from sparsemble.experiments.results import run_recipe
+    from sparsemble.experiments.summary import summary
     from sparsemble.recipes import load_recipe
     from sparsemble.runs.progress import TerminalProgress
 
@@ -77,22 +78,19 @@ def learn(
     console = _console()
     resolved = load_recipe(recipe, _parsed(changes or []))
     folder = out or Path("runs") / resolved.name
-    progress = TerminalProgress(_progress(), resolved.name)
-    try:
-        result = run_recipe(resolved, folder, data_folder=data, observer=progress)
-    finally:
-        progress.close()
-    metrics = result.metrics
-    console.print(
-        f"{len(result.structures)} members: error {100 * metrics['error']:.2f} % "
-        f"(a member alone {100 * metrics['member_error']:.2f} %), NLL {metrics['nll']:.4f}, "
-        f"ECE {metrics['ece']:.4f}"
-    )
-    console.print(
-        f"parameters {result.parameters_ratio:.2f}×, FLOPs {result.flops_ratio:.2f}× one dense "
-        f"network; first member {'-'.join(map(str, result.structures[0]))}"
-    )
-    for finding in result.findings:
+    runs = {resolved: folder}
+    if resolved.baseline is not None:
+        baseline = load_recipe(resolved.baseline, {"seed": resolved.seed})
+        runs = {baseline: folder / "baseline", resolved: folder}
+    results = []
+    for each, place in runs.items():
+        progress = TerminalProgress(_progress(), each.name)
+        try:
+            results.append(run_recipe(each, place, data_folder=data, observer=progress))
+        finally:
+            progress.close()
+    console.print(summary(results).rich())
+    for finding in results[-1].findings:
         console.print(
             f"{finding.question}: {finding.text}",
             style="yellow" if finding.verdict == "attention" else None,
@@ -102,7 +100,10 @@ def learn(
 
 @app.command()
 def reproduce(
-    experiment: Annotated[str, typer.Argument(help="Which experiment of the paper: mnist.")],
+    experiment: Annotated[str, typer.Argument(help="Which experiment: mnist or ptb.")],
+    size: Annotated[
+        str, typer.Option("--size", help="Of the ptb networks: small, medium or large.")
+    ] = "small",
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="Seeds 0, 1, … for each row.")] = 1,
     ensemble_seeds: Annotated[
         int, typer.Option("--ensemble-seeds", min=0, help="Seeds for the 18 dense networks.")
@@ -110,12 +111,12 @@ def reproduce(
     rows: Annotated[
         list[str] | None, typer.Option("--row", help="Only this row (may be repeated).")
     ] = None,
-    out: Annotated[Path, typer.Option("--out", help="Folder for result files.")] = Path(
-        "results/mnist"
-    ),
-    work: Annotated[Path, typer.Option("--work", help="Folder for runs under way.")] = Path(
-        "runs/mnist"
-    ),
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for result files; default results/NAME.")
+    ] = None,
+    work: Annotated[
+        Path | None, typer.Option("--work", help="Folder for runs under way; default runs/NAME.")
+    ] = None,
     jobs: Jobs = 1,
     tables: Annotated[
         bool, typer.Option("--tables", help="Only print the tables of the result files.")
@@ -131,37 +132,80 @@ def reproduce(
     Example: sparsemble reproduce mnist --seeds 5 --jobs 2
     """
     from sparsemble.errors import InputError
-    from sparsemble.experiments import mnist
-    from sparsemble.experiments.tables import put_into, table1, table2
+    from sparsemble.experiments import mnist, mnist_tables, ptb, ptb_tables
+    from sparsemble.experiments.search import told
+    from sparsemble.experiments.sheets import put_into
 
-    if experiment != "mnist":
-        raise InputError(f"experiment {experiment!r} is not known; there is mnist")
+    if experiment not in ("mnist", "ptb"):
+        raise InputError(f"experiment {experiment!r} is not known; there are mnist and ptb")
     _use_threads(threads)
     console = _console()
+    results_folder = out or Path("results") / experiment
+    settings: Any = {
+        "seeds": seeds,
+        "out": results_folder,
+        "work": work or Path("runs") / experiment,
+        "rows": rows or (),
+        "processes": jobs,
+        "data_folder": data,
+        "console": _progress(),
+    }
+    chosen = ptb.checked_size(size)
     if not tables:
-        for job, result in mnist.reproduce(
-            seeds=seeds,
-            ensemble_seeds=ensemble_seeds,
-            out=out,
-            work=work,
-            rows=rows or (),
-            processes=jobs,
-            data_folder=data,
-            console=_progress(),
-        ):
+        running = (
+            mnist.reproduce(ensemble_seeds=ensemble_seeds, **settings)
+            if experiment == "mnist"
+            else ptb.reproduce(size=size, **settings)
+        )
+        for job, result in running:
             console.print(
-                f"{job.recipe.name} seed {job.recipe.seed}: "
-                f"error {100 * result.metrics['error']:.2f} %, "
+                f"{job.recipe.name} seed {job.recipe.seed}: {told(result)}, "
                 f"parameters {result.parameters_ratio:.2f}×, FLOPs {result.flops_ratio:.2f}×"
             )
-    results = mnist.results_in(out)
-    if not any(results.values()):
-        raise InputError(f"there are no result files of the mnist experiment in {out}")
-    sheets = (table1(results), table2(results))
+    if experiment == "mnist":
+        found = mnist.results_in(results_folder)
+        sheets = [mnist_tables.table1(found), mnist_tables.table2(found)]
+    else:
+        found = ptb.results_in(results_folder, chosen)
+        sheets = ptb_tables.sheets(found, chosen)
+    if not any(found.values()):
+        raise InputError(f"there are no result files of {experiment} in {results_folder}")
     for sheet in sheets:
         console.print(sheet.rich())
     if into is not None:
-        put_into(into, sheets)
+        put_into(into, experiment, sheets)
+
+
+@app.command()
+def sample(
+    folder: Annotated[
+        Path, typer.Argument(help="A saved ensemble of language models, or its run.")
+    ],
+    start: Annotated[str, typer.Option("--start", help="Words to go on from.")] = "",
+    words: Annotated[int, typer.Option("--words", min=1, help="How many to draw.")] = 60,
+    temperature: Annotated[
+        float, typer.Option("--temperature", help="Below 1 the probable words are preferred.")
+    ] = 1.0,
+    seed: Annotated[int, typer.Option("--seed", min=0)] = 0,
+) -> None:
+    """Draw text from an ensemble of language models.
+
+    Example: sparsemble sample runs/grammar --words 40
+    """
+    from sparsemble.data.vocabulary import END
+    from sparsemble.ensemble import LanguageEnsemble
+
+    saved = folder / "ensemble" if (folder / "ensemble").is_dir() else folder
+    ensemble = LanguageEnsemble.load(saved)
+    line = start.split()
+    for word in ensemble.generate(words, start=line, temperature=temperature, seed=seed):
+        if word == END:
+            print(" ".join(line))
+            line = []
+        else:
+            line.append(word)
+    if line:
+        print(" ".join(line))
 
 
 @app.command()
@@ -175,11 +219,17 @@ def search(
     data: DataFolder = None,
     threads: Threads = None,
 ) -> None:
-    """Search for hyper-parameters on held-out training data.
+    """Search for hyper-parameters on validation data.
 
     Example: sparsemble search searches/mnist-gsp.toml --out results/mnist/search-gsp.json
     """
-    from sparsemble.experiments.search import read_search, run_search, search_sheet, write_search
+    from sparsemble.experiments.search import (
+        read_search,
+        run_search,
+        search_sheet,
+        told,
+        write_search,
+    )
 
     _use_threads(threads)
     console = _console()
@@ -190,10 +240,7 @@ def search(
     ):
         found.append((changes, result))
         write_search(plan, found, out)
-        console.print(
-            f"{changes}: error {100 * result.metrics['error']:.2f} %, "
-            f"NLL {result.metrics['nll']:.4f}, FLOPs {result.flops_ratio:.2f}×"
-        )
+        console.print(f"{changes}: {told(result)}, FLOPs {result.flops_ratio:.2f}×")
     console.print(search_sheet(found).rich())
 
 

@@ -10,7 +10,7 @@ from safetensors.torch import save as to_safetensors
 
 from sparsemble.data import digits
 from sparsemble.experiments.results import Result, run_recipe
-from sparsemble.experiments.tables import Sheet
+from sparsemble.experiments.sheets import Sheet
 from sparsemble.recipes import Recipe, load_recipe
 from sparsemble.recipes.models import FeedForwardSettings
 from sparsemble.runs.progress import TerminalProgress

@@ -44,6 +44,8 @@ class Result(Settings):
     disk_bytes: int
     member_parameters: list[int]
     member_flops: list[int]
+    member_shapes: list[dict[str, tuple[int, int]]]
+    """Rows and columns of what every multiplication needs."""
     structures: list[tuple[int, ...]]
     rollbacks: int
     findings: list[FindingEntry]
@@ -154,6 +156,7 @@ def _measured(
         disk_bytes=sum(file.stat().st_size for file in saved.iterdir() if file.is_file()),
         member_parameters=[cost.parameters for cost in costs],
         member_flops=[cost.flops for cost in costs],
+        member_shapes=[cost.shapes for cost in costs],
         structures=[cost.structure for cost in costs],
         rollbacks=len(learned.rollbacks),
         findings=[

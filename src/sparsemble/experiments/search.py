@@ -1,4 +1,4 @@
-"""The search for hyper-parameters: recipes varied over a grid, measured on held-out training data.
+"""The search for hyper-parameters: recipes varied over a grid, measured on validation data.
 
 A search file names a recipe and the values to try:
 
@@ -9,14 +9,15 @@ A search file names a recipe and the values to try:
     "retrain.schedule.rate" = [0.05, 0.1]
 
 Every combination is run on the training set without its last `held_out` examples and measured on
-those; the test set is never loaded into a decision. Points with the same chain share its samples.
+those; a text has its own validation part instead. The test set is never loaded into a decision.
+Points with the same chain share its samples.
 """
 
 from __future__ import annotations
 
 import itertools
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,8 +27,8 @@ from rich.console import Console
 from sparsemble.errors import InputError
 from sparsemble.experiments.jobs import Job, chain_key, run_jobs
 from sparsemble.experiments.results import Result
-from sparsemble.experiments.tables import Sheet
-from sparsemble.recipes import load_recipe
+from sparsemble.experiments.sheets import Sheet
+from sparsemble.recipes import TextData, load_recipe
 from sparsemble.settings import Settings
 from sparsemble.store import write_json
 
@@ -36,8 +37,19 @@ class Search(Settings):
     """What is tried."""
 
     recipe: str
-    held_out: Annotated[int, Field(ge=1)]
+    held_out: Annotated[int, Field(ge=1)] | None = None
     grid: Annotated[dict[str, Annotated[list[Any], Field(min_length=1)]], Field(min_length=1)]
+
+    @property
+    def validation(self) -> dict[str, Any]:
+        """The changes that make a recipe measure on validation data."""
+        if isinstance(load_recipe(self.recipe).data, TextData):
+            if self.held_out is not None:
+                raise InputError("held_out is for examples: a text has a validation part")
+            return {"data.measure": "valid"}
+        if self.held_out is None:
+            raise InputError("held_out is missing: say how many training examples to measure on")
+        return {"data.held_out": self.held_out}
 
     def points(self) -> Iterator[dict[str, Any]]:
         """Every combination of the grid's values."""
@@ -66,7 +78,7 @@ def run_search(
     """Run every point, resuming those that were stopped; yield each with its result."""
     points = {}
     for changes in search.points():
-        recipe = load_recipe(search.recipe, {**changes, "data.held_out": search.held_out})
+        recipe = load_recipe(search.recipe, changes | search.validation)
         name = "-".join(f"{key.rpartition('.')[2]}{value}" for key, value in changes.items())
         job = Job(recipe, work / f"point-{name}-{chain_key(recipe)}.json")
         points[job] = changes
@@ -82,10 +94,8 @@ def write_search(search: Search, found: list[tuple[dict[str, Any], Result]], pat
     entries = [
         {
             "changes": changes,
-            "error": result.metrics["error"],
-            "nll": result.metrics["nll"],
-            "member_error": result.metrics["member_error"],
-            "disagreement": result.metrics["disagreement"],
+            "metrics": result.metrics,
+            "curves": result.curves,
             "parameters_ratio": result.parameters_ratio,
             "flops_ratio": result.flops_ratio,
             "structure": result.structures[0],
@@ -114,17 +124,44 @@ def search_sheet(found: list[tuple[dict[str, Any], Result]]) -> Sheet:
                 f"{changes[key]:g}" if isinstance(changes[key], float) else str(changes[key])
                 for key in keys
             ),
-            f"{100 * result.metrics['error']:.2f}",
-            f"{result.metrics['nll']:.4f}",
-            f"{100 * result.metrics['member_error']:.2f}",
+            *_figures(result.metrics),
             f"{result.parameters_ratio:.2f}×",
             f"{result.flops_ratio:.2f}×",
         )
         for changes, result in _best_first(found)
     ]
-    header = (*keys, "Error %", "NLL", "Members' error %", "Parameters", "FLOPs")
+    names = tuple(name for name, _, _ in _columns(found[0][1].metrics))
+    header = (*keys, *names, "Parameters", "FLOPs")
     return Sheet("Held-out results", header, tuple(rows))
 
 
 def _best_first(found: list[tuple[dict[str, Any], Result]]) -> list[tuple[dict[str, Any], Result]]:
-    return sorted(found, key=lambda pair: pair[1].metrics["nll"])
+    def loss(pair: tuple[dict[str, Any], Result]) -> float:
+        metrics = pair[1].metrics
+        return metrics["valid_perplexity"] if "valid_perplexity" in metrics else metrics["nll"]
+
+    return sorted(found, key=loss)
+
+
+def _columns(metrics: Mapping[str, float]) -> tuple[tuple[str, str, str], ...]:
+    """Title, key and format of the metrics a table shows."""
+    if "valid_perplexity" in metrics:
+        return (
+            ("Perplexity", "valid_perplexity", ".2f"),
+            ("Best member's", "valid_single_perplexity", ".2f"),
+        )
+    return (
+        ("Error %", "error", ".2%"),
+        ("NLL", "nll", ".4f"),
+        ("Members' error %", "member_error", ".2%"),
+    )
+
+
+def _figures(metrics: Mapping[str, float]) -> list[str]:
+    return [format(metrics[key], style).rstrip("%") for _, key, style in _columns(metrics)]
+
+
+def told(result: Result) -> str:
+    """A result in a few words."""
+    figures = zip(_columns(result.metrics), _figures(result.metrics), strict=True)
+    return ", ".join(f"{name} {figure}" for (name, _, _), figure in figures)

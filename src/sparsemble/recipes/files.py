@@ -1,4 +1,8 @@
-"""Reading recipes: a built-in name or a TOML file, single settings overridden by dotted keys."""
+"""Reading recipes: a built-in name or a TOML file, single settings overridden by dotted keys.
+
+A recipe may say `extends = "name"`: it then changes only some settings of that built-in recipe. A
+section it gives a `kind` of its own replaces the other's whole; `section = false` drops one.
+"""
 
 from __future__ import annotations
 
@@ -38,6 +42,16 @@ def load_recipe(source: str | Path, changes: Mapping[str, Any] | None = None) ->
     >>> load_recipe("mnist-sgld-gsp-96", {"seed": 3}).seed
     3
     """
+    fields = _read(source)
+    fields.setdefault("name", Path(source).stem)
+    for key, value in (changes or {}).items():
+        _override(fields, key, value)
+    recipe: Recipe = Recipe.read(fields, source=f"recipe {source}")
+    return recipe
+
+
+def _read(source: str | Path) -> dict[str, Any]:
+    """The fields of a recipe, together with those of the recipes it extends."""
     path = Path(source)
     is_file = path.suffix == ".toml" or path.is_file()
     try:
@@ -48,11 +62,25 @@ def load_recipe(source: str | Path, changes: Mapping[str, Any] | None = None) ->
         fields = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"recipe {source}: not valid TOML: {error}") from None
-    fields.setdefault("name", path.stem)
-    for key, value in (changes or {}).items():
-        _override(fields, key, value)
-    recipe: Recipe = Recipe.read(fields, source=f"recipe {source}")
-    return recipe
+    if "extends" in fields:
+        extended = str(fields.pop("extends"))
+        if extended not in builtin_names():
+            raise InputError(f"recipe {source} extends {extended!r}, which is not a built-in one")
+        fields = _extended(_read(extended), fields)
+    return fields
+
+
+def _extended(known: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """Sections merged, anything else replaced."""
+    merged = dict(known)
+    for key, value in changes.items():
+        if value is False and isinstance(known.get(key), dict):
+            del merged[key]
+        elif isinstance(value, dict) and isinstance(known.get(key), dict) and "kind" not in value:
+            merged[key] = _extended(known[key], value)
+        else:
+            merged[key] = value
+    return merged
 
 
 def _override(fields: dict[str, Any], key: str, value: Any) -> None:

@@ -136,12 +136,14 @@ class Recipe(Settings):
     """One run of the method: prior, chain, pruning, retraining; data and network by name.
 
     Without `prune` the members stay dense, without `retrain` they stay as sampled. `data` and
-    `network` are only for runs from the command line. `window` is the number of steps a language
+    `network` are only for runs from the command line; `baseline` names a built-in recipe that they
+    are to be compared with. `window` is the number of steps a language
     model is unrolled for, and its unit of data: the loss of a window is summed.
     """
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*$")] = "recipe"
     description: str = ""
+    baseline: str | None = None
     seed: Annotated[int, Field(ge=0)] = 0
     data: DataSettings | None = None
     network: NetworkSettings | None = None

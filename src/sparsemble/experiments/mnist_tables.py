@@ -1,43 +1,13 @@
-"""Tables 1 and 2 from result files, beside the paper's figures; as text or Markdown."""
+"""Tables 1 and 2 from result files, beside the paper's figures."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
-from rich.table import Table
-
-from sparsemble.errors import InputError
 from sparsemble.experiments.mnist import ROWS, Row
 from sparsemble.experiments.results import Result
-from sparsemble.store import write_atomically
-
-BEGIN, END = "<!-- results -->", "<!-- end of results -->"
-
-
-@dataclass(frozen=True)
-class Sheet:
-    """A table before it has a form."""
-
-    title: str
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-    def markdown(self) -> str:
-        """As a Markdown table."""
-        lines = [self.header, tuple("---" for _ in self.header), *self.rows]
-        return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
-
-    def rich(self) -> Table:
-        """For the terminal."""
-        table = Table(title=self.title)
-        for name in self.header:
-            table.add_column(name, overflow="fold")
-        for cells in self.rows:
-            table.add_row(*cells)
-        return table
+from sparsemble.experiments.sheets import Sheet, spread
 
 
 def table1(results: Mapping[str, Sequence[Result]]) -> Sheet:
@@ -72,20 +42,6 @@ def table2(results: Mapping[str, Sequence[Result]]) -> Sheet:
     )
 
 
-def put_into(path: Path, sheets: Sequence[Sheet]) -> None:
-    """Replace what stands between the marks of a Markdown file by the tables."""
-    try:
-        text = path.read_text()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise InputError(f"{path} lacks the marks {BEGIN!r} and {END!r}")
-    tables = "\n".join(f"{sheet.title}\n\n{sheet.markdown()}\n" for sheet in sheets)
-    write_atomically(path, f"{before}{begin}\n{tables}\n{end}{after}".encode())
-
-
 def _row1(row: Row, results: Sequence[Result]) -> tuple[str, ...]:
     paper = (row.paper_parameters, row.paper_flops, f"{row.paper_error:.2f}")
     if not results:
@@ -113,10 +69,3 @@ def _row2(row: Row, result: Result) -> tuple[str, ...]:
         f"{result.member_flops[0] / 1000:.0f}K ({100 * result.member_flops[0] / dense:.0f} %)",
         row.paper_structure,
     )
-
-
-def spread(values: Sequence[float]) -> str:
-    """`mean ± standard deviation`, the latter only if there is one."""
-    if len(values) < 2:
-        return f"{values[0]:.2f}"
-    return f"{statistics.mean(values):.2f} ± {statistics.stdev(values):.2f}"

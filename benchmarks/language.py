@@ -1,0 +1,175 @@
+"""LSTM language models: steps of training and retraining, predicting a text, memory."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Callable
+
+import torch
+from language_networks import (
+    LARGE,
+    LARGE_ISS,
+    MEDIUM,
+    MEDIUM_ISS,
+    WORDS,
+    dense,
+    iss_ensemble,
+    iss_member,
+    tied_member,
+)
+from timing import alternate, report
+from torch import Tensor, nn
+
+from sparsemble.layouts import LanguageModel, language_layout
+from sparsemble.members import Member, listed
+from sparsemble.priors import GroupSparse
+from sparsemble.samplers import SGLD
+from sparsemble.stages.chain import clip_gradients
+from sparsemble.stages.objectives import LanguageModelling
+
+WINDOW, BATCH, NUM_DATA = 35, 20, 26_559
+PRIOR = GroupSparse(penalty=3e-5)
+
+
+def window() -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    tokens = torch.randint(0, WORDS, (WINDOW + 1, BATCH), generator=generator)
+    return tokens[:-1], tokens[1:]
+
+
+def training_step(
+    network: LanguageModel, optimiser: torch.optim.Optimizer, prior: Callable[[], None]
+) -> Callable[[], None]:
+    objective = LanguageModelling(network, WINDOW)
+    inputs, targets = window()
+    parameters = list(network.parameters())
+
+    def step() -> None:
+        optimiser.zero_grad()
+        objective(inputs, targets).backward()
+        clip_gradients([p.grad for p in parameters], 5.0)
+        prior()
+        optimiser.step()
+
+    return step
+
+
+def sgd_step(network: LanguageModel) -> Callable[[], None]:
+    return training_step(network, torch.optim.SGD(network.parameters(), lr=0.1), lambda: None)
+
+
+def sgld_step(noise: str) -> Callable[[], None]:
+    network = dense(MEDIUM, dropout=0.3)
+    parameters = dict(network.named_parameters())
+    sampler = SGLD(parameters.values(), lr=0.1, num_data=NUM_DATA, temperature=1e-4, noise=noise)
+    return training_step(network, sampler, prior_of(PRIOR, language_layout(network), parameters))
+
+
+def prior_of(prior: GroupSparse, layout: object, parameters: dict, **how: object) -> Callable:
+    bound = prior.bind(layout, parameters, **how)
+
+    @torch.no_grad()
+    def add() -> None:
+        bound.add_gradient({name: p.grad for name, p in parameters.items()})
+
+    return add
+
+
+def retraining_step(member: Member) -> Callable[[], None]:
+    """SGD on a compact member, with prior and masks."""
+    network = member.network.train()
+    parameters = dict(network.named_parameters())
+    prior = prior_of(PRIOR, member.layout, parameters, sizes=member.origin.group_sizes)
+    optimiser = torch.optim.SGD(parameters.values(), lr=0.1)
+    descend = training_step(network, optimiser, prior)
+    masked = [parameters[name] for name in member.masks]
+    masks = [mask.float() for mask in member.masks.values()]
+
+    def step() -> None:
+        descend()
+        with torch.no_grad():
+            torch._foreach_mul_(masked, masks)
+
+    return step
+
+
+def training() -> None:
+    reference = dense(MEDIUM, dropout=0.3)
+    times = alternate(
+        {
+            "sgd": sgd_step(reference),
+            "gaussian": sgld_step("gaussian"),
+            "fast": sgld_step("rademacher"),
+            "retrain": retraining_step(iss_member(MEDIUM, MEDIUM_ISS)),
+        },
+        rounds=5,
+        repeats=1,
+    )
+    report("2×650 SGLD + ISS prior ÷ SGD, fast noise", times["fast"], times["sgd"], 1.15)
+    report("2×650 SGLD + ISS prior ÷ SGD, Gaussian noise", times["gaussian"], times["sgd"], 1.35)
+    report("retraining 158/135/182 ÷ 650/650/650, a step", times["retrain"], times["sgd"], 0.35)
+
+
+def predicting() -> None:
+    whole = Member.dense(dense(LARGE).eval(), language_layout(dense(LARGE)))
+    iss, tied = iss_member(LARGE, LARGE_ISS), tied_member(LARGE, LARGE_ISS)
+    flops = whole.cost.flops
+    for streams, steps in ((1, 200), (20, 35)):
+        text = torch.randint(0, WORDS, (steps, streams))
+        times = alternate(
+            {
+                "dense": reading(whole.network, text),
+                "iss": reading(listed(iss), text),
+                "tied": reading(listed(tied), text),
+                "four": four_times(reading(listed(iss), text)),
+            },
+            rounds=5,
+            repeats=1,
+        )
+        where = f"{streams} stream{'s' if streams > 1 else ''}"
+        for name, member, factor in (("ISS", iss, 1.4), ("tied W", tied, 2.0)):
+            ratio = member.cost.flops / flops
+            label = f"reading a text in {where}, {name} ÷ dense large (FLOPs ÷: {ratio:.3f})"
+            ours = times["iss" if name == "ISS" else "tied"]
+            report(label, ours, times["dense"], factor * ratio)
+        report(f"four ISS members ÷ one dense large, {where}", times["four"], times["dense"], 1.0)
+
+
+def reading(network: nn.Module, text: Tensor) -> Callable[[], Tensor]:
+    @torch.no_grad()
+    def read() -> Tensor:
+        logits, _ = network(text)
+        return torch.nn.functional.cross_entropy(logits.flatten(0, 1), text.flatten())
+
+    return read
+
+
+def four_times(read: Callable[[], Tensor]) -> Callable[[], None]:
+    def all_four() -> None:
+        for _ in range(4):
+            read()
+
+    return all_four
+
+
+def memory() -> None:
+    """Peak memory of evaluating four large members on a text as long as PTB's test set."""
+    ensemble = iss_ensemble(4)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    short, long = torch.randint(0, WORDS, (8_243,)), torch.randint(0, WORDS, (82_430,))
+    ensemble.score(short, streams=20)
+    after_short = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    ensemble.score(long, streams=20)
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(
+        f"peak memory of scoring 4 members: {before / 1024:.0f} MiB before, "
+        f"{after_short / 1024:.0f} MiB after 8,243 tokens, {after / 1024:.0f} MiB after 82,430",
+        flush=True,
+    )
+
+
+def measure() -> None:
+    """Print every measure."""
+    memory()
+    training()
+    predicting()

@@ -1,0 +1,141 @@
+"""The paper's language models on Penn Treebank: the rows of Tables 3 and 5, the runs of Figure 4b.
+
+The paper has Table 3 for the medium network and Table 5 for the large one; every row can be run at
+every size. Rows that differ only in what comes after the chain share its samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+from rich.console import Console
+
+from sparsemble.errors import InputError
+from sparsemble.experiments.jobs import Job, run_jobs
+from sparsemble.experiments.results import Result, read_result
+from sparsemble.recipes import builtin_names, load_recipe
+
+SizeName = Literal["small", "medium", "large"]
+TABLE_SIZE: dict[int, SizeName] = {3: "medium", 5: "large"}
+"""The size for which the paper prints each table."""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What the paper prints of a row; perplexities are `None` where it prints a dash."""
+
+    parameters: str
+    flops: str
+    single_dev: float | None = None
+    single_test: float | None = None
+    dev: float | None = None
+    test: float | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of Table 3 or 5: the end of our recipe's name, and what the paper prints."""
+
+    recipe: str
+    table: int
+    method: str
+    models: int
+    paper: Figures | None = None
+
+
+ROWS = (
+    Row("sgd", 3, "SGD (Zaremba et al. 2014)", 1, Figures("1 (19.8M)", "1 (26.5M)", 86.2, 82.1)),
+    Row("sgd-dropout", 3, "SGD, with dropout", 1),
+    Row("sgd-10", 3, "SGD", 10, Figures("10×", "10×", dev=75.2, test=72.0)),
+    Row("sgld", 3, "SGLD", 10, Figures("10×", "10×", 87.0, 83.7, 80.5, 78.9)),
+    Row("sgld-pr", 3, "SGLD+PR", 10, Figures("1×", "10×", 103.8, 100.2, 91.1, 89.4)),
+    Row("sgld-gsp", 3, "SGLD+GSP", 10, Figures("10×", "10×", 98.8, 97.0, 88.0, 86.9)),
+    Row("sgld-gsp-r", 3, "SGLD+GSP+R", 10, Figures("10×", "10×", 80.0, 76.3, 70.8, 69.1)),
+    Row("sgld-gsp-p", 3, "SGLD+GSP+P", 10, Figures("1×", "4×", 103.8, 101.9, 96.1, 94.7)),
+    Row("sgld-gsp-pr", 3, "SGLD+GSP+PR", 10, Figures("1×", "4×", 79.8, 76.6, 71.5, 69.5)),
+    Row(
+        "sgld-gsp-pr-tied",
+        3,
+        "SGLD+GSP+PR (tied W)",
+        10,
+        Figures("1×", "4×", 79.7, 76.6, 70.9, 69.2),
+    ),
+    Row("sgld-gsp-pr-iss", 3, "SGLD+GSP+PR (ISS)", 10, Figures("1×", "3×", 80.9, 77.4, 71.8, 69.9)),
+    Row("sgd", 5, "SGD (Zaremba et al. 2014)", 1, Figures("1 (66M)", "1 (102M)", 82.2, 78.4)),
+    Row("sgd-38", 5, "SGD (Zaremba et al. 2014)", 38, Figures("38×", "38×", dev=71.9, test=68.7)),
+    Row("sgd-gsp-pr", 5, "SGD+GSP+PR", 1, Figures("0.1×", "0.2×", dev=81.9, test=77.8)),
+    Row("sgd-gsp-pr-4", 5, "SGD+GSP+PR", 4, Figures("0.4×", "0.9×", dev=69.9, test=66.7)),
+    Row("sgld-gsp-pr-20", 5, "SGLD+GSP+PR", 20, Figures("2.0×", "4.5×", dev=68.6, test=66.4)),
+    Row("sgld-gsp-pr-4", 5, "SGLD+GSP+PR", 4, Figures("0.4×", "0.9×", dev=70.9, test=68.7)),
+    Row("sgld-gsp-pr-iss-4", 5, "SGLD+GSP+PR (ISS)", 4),
+    Row(
+        "sgld-gsp-pr-se-iss-4",
+        5,
+        "SGLD+GSP+PR+SE (ISS)",
+        4,
+        Figures("0.3×", "0.7×", dev=64.4, test=62.1),
+    ),
+)
+CITED = (
+    ("VD (Gal 2016), 10 large", "10×", "–", "–", "68.7"),
+    ("VD-LSTM+SE+AL (Inan 2016)", "51M", "–", "71.1", "68.5"),
+    ("AWD-LSTM (Merity 2017)", "24M", "–", "60.0", "57.3"),
+    ("AWD-LSTM-MoS (Yang 2017)", "22M", "–", "56.5", "54.4"),
+)
+"""Rows of Table 5 by other authors, as the paper cites them: parameters, FLOPs, dev, test."""
+
+
+def recipe_of(row: str, size: SizeName) -> str:
+    """The name of a row's recipe at a size."""
+    return f"ptb-{size}-{row}"
+
+
+def rows_at(size: SizeName) -> list[Row]:
+    """The rows that have a recipe at a size."""
+    known = builtin_names()
+    return [row for row in ROWS if recipe_of(row.recipe, size) in known]
+
+
+def reproduce(
+    *,
+    size: str,
+    seeds: int,
+    out: Path,
+    work: Path,
+    rows: Sequence[str] = (),
+    processes: int = 1,
+    data_folder: Path | None = None,
+    console: Console | None = None,
+) -> Iterator[tuple[Job, Result]]:
+    """Run rows at a size for seeds 0, 1, …; all of them if none is named."""
+    chosen = checked_size(size)
+    known = list(dict.fromkeys(row.recipe for row in rows_at(chosen)))
+    for name in rows:
+        if name not in known:
+            raise InputError(f"no row {name!r} at size {size}; there are {', '.join(known)}")
+    jobs = []
+    for name in rows or known:
+        for seed in range(seeds):
+            recipe = load_recipe(recipe_of(name, chosen), {"seed": seed})
+            jobs.append(Job(recipe, out / f"{recipe.name}-seed{seed}.json"))
+    return run_jobs(jobs, work=work, processes=processes, data_folder=data_folder, console=console)
+
+
+def checked_size(size: str) -> SizeName:
+    """`size`, if it is one."""
+    if size not in get_args(SizeName):
+        raise InputError(f"size {size!r} is not one of {', '.join(get_args(SizeName))}")
+    return size  # type: ignore[return-value]
+
+
+def results_in(folder: Path, size: SizeName) -> dict[str, list[Result]]:
+    """The result files in `folder`, by row, in the order of seeds."""
+    found = {}
+    for row in rows_at(size):
+        files = folder.glob(f"{recipe_of(row.recipe, size)}-seed*.json")
+        results = [read_result(path) for path in files]
+        found[row.recipe] = sorted(results, key=lambda result: result.recipe.seed)
+    return found

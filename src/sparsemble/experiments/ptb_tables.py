@@ -1,0 +1,169 @@
+"""Tables 3, 4 and 5 from result files, beside the paper's figures, and what training costs."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+
+from sparsemble.experiments.ptb import CITED, ROWS, TABLE_SIZE, Figures, Row, SizeName
+from sparsemble.experiments.results import Result
+from sparsemble.experiments.sheets import Sheet, spread
+
+Results = Mapping[str, Sequence[Result]]
+
+
+def sheets(results: Results, size: SizeName) -> list[Sheet]:
+    """Every table that has something to show."""
+    found = [perplexities(results, size, table) for table in TABLE_SIZE]
+    found += [structures(results, size), costs(results, size)]
+    return [sheet for sheet in found if sheet.rows]
+
+
+def perplexities(results: Results, size: SizeName, table: int) -> Sheet:
+    """Table 3 or 5; `single` is the best member on the validation text, with its own test value."""
+    printed = TABLE_SIZE[table]
+    header = (
+        "Method",
+        "Models",
+        "Parameters",
+        "FLOPs",
+        "Single dev",
+        "test",
+        "Ensemble dev",
+        "test",
+        "T",
+        "Seeds",
+        f"Paper ({printed}): parameters",
+        "FLOPs",
+        "single dev / test",
+        "ensemble dev / test",
+    )
+    rows = [
+        _perplexity_row(row, results[row.recipe])
+        for row in ROWS
+        if row.table == table and results.get(row.recipe)
+    ]
+    if table == 5 and rows:
+        rows += [_cited(entry) for entry in CITED]
+    return Sheet(f"Table {table}: PTB, size {size}", header, tuple(rows))
+
+
+def _perplexity_row(row: Row, results: Sequence[Result]) -> tuple[str, ...]:
+    several = row.models > 1
+    return (
+        row.method,
+        str(row.models),
+        f"{statistics.mean(r.parameters_ratio for r in results):.2f}×",
+        f"{statistics.mean(r.flops_ratio for r in results):.2f}×",
+        _metric(results, "valid_single_perplexity"),
+        _metric(results, "test_single_perplexity"),
+        _metric(results, "valid_perplexity") if several else "–",
+        _metric(results, "test_perplexity") if several else "–",
+        f"{results[0].recipe.chain.sampler.temperature:g}",
+        str(len(results)),
+        *_paper(row.paper, several=several),
+    )
+
+
+def _paper(figures: Figures | None, *, several: bool) -> tuple[str, ...]:
+    if figures is None:
+        return ("–", "–", "–", "–")
+    single, together = (figures.single_dev, figures.single_test), (figures.dev, figures.test)
+    if not several and single == (None, None):
+        # Table 5 has one column for single models and ensembles.
+        single, together = together, single
+    pairs = (" / ".join("–" if p is None else f"{p:.1f}" for p in ps) for ps in (single, together))
+    return (figures.parameters, figures.flops, *pairs)
+
+
+def _cited(entry: tuple[str, str, str, str, str]) -> tuple[str, ...]:
+    name, parameters, flops, dev, test = entry
+    return (f"{name}: cited", *["–"] * 9, parameters, flops, "–", f"{dev} / {test}")
+
+
+def structures(results: Results, size: SizeName) -> Sheet:
+    """Table 4: sparsity, units and FLOPs of one member, the first of the first seed."""
+    rows = []
+    for row in {row.recipe: row for row in ROWS}.values():
+        if results.get(row.recipe):
+            result = results[row.recipe][0]
+            if result.recipe.prune is not None or row.recipe == "sgd":
+                rows.append(_structure_row(row, result))
+    header = ("Method", "Sparsity", "Parameters", "Units", "LSTM FLOPs", "Softmax", "Total")
+    return Sheet(f"Table 4: structure of one member, size {size}", header, tuple(rows))
+
+
+def _structure_row(row: Row, result: Result) -> tuple[str, ...]:
+    dense = result.flops / result.flops_ratio
+    flops: dict[str, int] = {}
+    for name, (rows, columns) in result.member_shapes[0].items():
+        owner = name.split()[0]  # an untied layer has a matrix a gate
+        flops[owner] = flops.get(owner, 0) + 2 * rows * columns
+    softmax, total = flops.pop("softmax"), result.member_flops[0]
+    return (
+        row.method,
+        f"{result.recipe.prune.sparsity:.0%}" if result.recipe.prune else "–",
+        _millions(result.member_parameters[0]),
+        "-".join(map(str, result.structures[0])),
+        " + ".join(map(_millions, flops.values())),
+        _millions(softmax),
+        f"{_millions(total)} ({total / dense:.0%})",
+    )
+
+
+def costs(results: Results, size: SizeName) -> Sheet:
+    """What training took: epochs, seconds, and both against the independently trained ensemble.
+
+    The paper's footnote compares (80 + 15·4·½)/(30·4 + 15·4·½) = 0.73 epochs of a dense network,
+    an epoch of retraining counting half; here it counts what it took.
+    """
+    rows = []
+    reference = results.get("sgd-gsp-pr-4") or []
+    for row in {row.recipe: row for row in ROWS}.values():
+        if results.get(row.recipe):
+            result = results[row.recipe][0]
+            ratio = "–"
+            if reference:
+                ratio = f"{_dense_epochs(result) / _dense_epochs(reference[0]):.2f}"
+            rows.append(
+                (
+                    row.method,
+                    str(row.models),
+                    _epochs(result),
+                    f"{result.seconds['chain']:.0f}",
+                    f"{result.seconds['retrain']:.0f}",
+                    f"{_dense_epochs(result):.0f}",
+                    ratio,
+                )
+            )
+    header = (
+        "Method",
+        "Models",
+        "Epochs",
+        "Chain s",
+        "Retraining s",
+        "In epochs of a dense network",
+        "÷ SGD+GSP+PR, 4 models",
+    )
+    return Sheet(f"Training cost, size {size}", header, tuple(rows))
+
+
+def _epochs(result: Result) -> str:
+    chain, retrain = result.recipe.chain, result.recipe.retrain
+    text = f"{chain.epochs}" + (f"·{chain.chains}" if chain.chains > 1 else "")
+    return text if retrain is None else f"{text} + {retrain.epochs}·{len(result.structures)}"
+
+
+def _dense_epochs(result: Result) -> float:
+    """The training time in epochs of the unpruned network."""
+    chain = result.recipe.chain
+    epochs = chain.epochs * chain.chains
+    return epochs * (1 + result.seconds["retrain"] / result.seconds["chain"])
+
+
+def _metric(results: Sequence[Result], name: str) -> str:
+    return spread([result.metrics[name] for result in results])
+
+
+def _millions(count: int) -> str:
+    return f"{count / 1e6:.2f}M"

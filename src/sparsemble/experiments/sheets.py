@@ -1,0 +1,67 @@
+"""Tables before they have a form: printed on a terminal, or put into a Markdown file."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.table import Table
+
+from sparsemble.errors import InputError
+from sparsemble.store import write_atomically
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table before it has a form."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def markdown(self) -> str:
+        """As a Markdown table."""
+        lines = [self.header, tuple("---" for _ in self.header), *self.rows]
+        return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+
+    def rich(self) -> Table:
+        """For the terminal."""
+        table = Table(title=self.title)
+        for name in self.header:
+            table.add_column(name, overflow="fold")
+        for cells in self.rows:
+            table.add_row(*cells)
+        return table
+
+
+def put_into(path: Path, name: str, sheets: Sequence[Sheet]) -> None:
+    """Replace what stands between the marks of a Markdown file by the tables."""
+    try:
+        text = path.read_text()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    opening, closing = marks(name)
+    before, begin, rest = text.partition(opening)
+    _, end, after = rest.partition(closing)
+    if not begin or not end:
+        raise InputError(f"{path} lacks the marks {opening!r} and {closing!r}")
+    write_atomically(path, f"{before}{begin}\n{block(sheets)}\n{end}{after}".encode())
+
+
+def marks(name: str) -> tuple[str, str]:
+    """Where the tables of an experiment begin and end in a Markdown file."""
+    return f"<!-- results of {name} -->", f"<!-- end of results of {name} -->"
+
+
+def block(sheets: Sequence[Sheet]) -> str:
+    """Tables with their titles, in Markdown."""
+    return "\n".join(f"{sheet.title}\n\n{sheet.markdown()}\n" for sheet in sheets)
+
+
+def spread(values: Sequence[float]) -> str:
+    """`mean ± standard deviation`, the latter only if there is one."""
+    if len(values) < 2:
+        return f"{values[0]:.2f}"
+    return f"{statistics.mean(values):.2f} ± {statistics.stdev(values):.2f}"
