@@ -1,0 +1,121 @@
+"""Recipes: the built-in ones, and recipes that change only some settings of another."""
+
+import pytest
+
+from sparsemble.errors import InputError
+from sparsemble.experiments import ptb
+from sparsemble.recipes import builtin_names, load_recipe
+
+
+@pytest.mark.parametrize("name", builtin_names())
+def test_every_built_in_recipe_is_valid_and_says_what_it_is(name):
+    recipe = load_recipe(name)
+    assert recipe.name == name
+    assert recipe.description
+    assert recipe.baseline is None or recipe.baseline in builtin_names()
+
+
+def write(folder, text):
+    path = folder / "mine.toml"
+    path.write_text(text)
+    return path
+
+
+def test_a_recipe_that_extends_another_changes_only_what_it_names(tmp_path):
+    path = write(tmp_path, 'extends = "grammar"\nseed = 5\n[chain]\nepochs = 64\n')
+    mine, grammar = load_recipe(path), load_recipe("grammar")
+    assert (mine.name, mine.seed, mine.chain.epochs) == ("mine", 5, 64)
+    assert mine.chain.schedule == grammar.chain.schedule
+    assert mine.prior == grammar.prior
+
+
+def test_a_section_with_a_kind_of_its_own_replaces_the_other(tmp_path):
+    path = write(
+        tmp_path,
+        'extends = "grammar-sgd"\n[chain.schedule]\nkind = "constant"\nrate = 0.5\n',
+    )
+    schedule = load_recipe(path).chain.schedule
+    assert schedule.model_dump() == {"kind": "constant", "rate": 0.5}
+
+
+def test_a_section_can_be_dropped(tmp_path):
+    recipe = load_recipe(write(tmp_path, 'extends = "grammar"\nretrain = false\n'))
+    assert recipe.retrain is None
+    assert recipe.prune is not None
+
+
+def test_only_a_built_in_recipe_can_be_extended(tmp_path):
+    path = write(tmp_path, 'extends = "../secret"\n')
+    with pytest.raises(InputError, match=r"extends '../secret', which is not a built-in one"):
+        load_recipe(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[data]\nname = "grammar"\n[network]\nhidden = [4]\n', 'kind = "lstm"'),
+        ('[data]\nname = "digits"\n[network]\nkind = "lstm"\nhidden = [4]\n', '"feedforward"'),
+        ('[data]\nname = "text"\n', "a path go together"),
+        ('[data]\nname = "ptb"\npath = "somewhere"\n', "a path go together"),
+        ('[data]\nname = "ptb"\nheld_out = 3\n', "held_out"),
+        ('[network]\nkind = "lstm"\nhidden = []\n', "hidden"),
+        ('grouping = "rows"\n', "grouping"),
+    ],
+)
+def test_sections_that_do_not_fit_each_other_are_refused(tmp_path, text, message):
+    chain = '[chain]\nepochs = 30\n[chain.schedule]\nkind = "constant"\nrate = 0.1\n'
+    with pytest.raises(InputError, match=message):
+        load_recipe(write(tmp_path, text + chain))
+
+
+class TestThePapersLanguageModels:
+    """Sections 5.2 and Zaremba et al. 2014: what the rows of Tables 3 and 5 are made of."""
+
+    @pytest.mark.parametrize(("size", "table"), [("medium", 3), ("large", 5)])
+    def test_every_row_of_the_papers_table_has_a_recipe(self, size, table):
+        printed = [row for row in ptb.ROWS if row.table == table and row.paper is not None]
+        assert len(printed) == {3: 10, 5: 7}[table]
+        for row in printed:
+            recipe = load_recipe(ptb.recipe_of(row.recipe, size))
+            steps = recipe.chain.steps_to_collect(steps_per_epoch=100)
+            assert len(steps) * recipe.chain.chains == row.models
+
+    @pytest.mark.parametrize(
+        ("size", "units", "dropout", "clip", "spread", "epochs"),
+        [
+            ("small", 200, 0.0, 5.0, 0.1, 13),
+            ("medium", 650, 0.5, 5.0, 0.05, 39),
+            ("large", 1500, 0.65, 10.0, 0.04, 55),
+        ],
+    )
+    def test_the_dense_baselines_are_zarembas(self, size, units, dropout, clip, spread, epochs):
+        recipe = load_recipe(f"ptb-{size}-sgd")
+        assert recipe.network.hidden == (units, units)
+        assert (recipe.network.dropout, recipe.network.spread) == (dropout, spread)
+        assert (recipe.chain.clip, recipe.chain.epochs) == (clip, epochs)
+        assert recipe.chain.sampler.temperature == 0
+        assert recipe.window == (20 if size == "small" else 35)
+
+    def test_rates_fall_as_zarembas_do(self):
+        small = load_recipe("ptb-small-sgd").chain.schedule
+        assert [small(epoch) for epoch in range(6)] == [1, 1, 1, 1, 0.5, 0.25]
+        medium = load_recipe("ptb-medium-sgd").chain.schedule
+        assert [round(medium(epoch), 4) for epoch in (0, 5, 6, 7)] == [1, 1, 0.8333, 0.6944]
+
+    @pytest.mark.parametrize(
+        ("size", "dropout", "rate", "untied", "iss"),
+        [("medium", 0.3, 1.5, 4.2e-5, 3e-5), ("large", 0.5, 1.0, 2.3e-5, 1.5e-5)],
+    )
+    def test_the_group_sparse_rows_have_the_papers_figures(self, size, dropout, rate, untied, iss):
+        for row, penalty, grouping in (
+            ("sgld-gsp-pr", untied, "untied"),
+            ("sgld-gsp-pr-tied", untied, "tied"),
+            ("sgld-gsp-pr-iss", iss, "iss"),
+        ):
+            recipe = load_recipe(f"ptb-{size}-{row}")
+            assert recipe.prior.penalty == penalty
+            assert recipe.grouping == grouping
+            assert recipe.network.dropout == dropout
+            assert recipe.chain.schedule.rate == recipe.retrain.schedule.rate == rate
+            assert recipe.retrain.schedule.factor == 1.25
+            assert (recipe.retrain.epochs, recipe.prune.sparsity) == (15, 0.9)
