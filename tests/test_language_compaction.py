@@ -392,19 +392,6 @@ def test_one_threshold_over_all_matrices_says_which_weights_go(shared):
     assert smallest > largest
 
 
-def test_a_matrix_of_small_weights_goes_before_any_weight_of_a_large_one():
-    network = language_model(4, 2, [3, 2])
-    with torch.no_grad():
-        for scale, parameter in zip((3.0, 1.0, 2.0), (E, I1, D), strict=True):
-            network.get_parameter(parameter).fill_(scale)
-        for name in (H1, I2, H2):
-            network.get_parameter(name).fill_(0.5)
-    # 8 + 8 weights of embedding and decoder, of 8 + 24 + 36 + 24 + 16 + 8 = 116.
-    masks = prune(dict(network.named_parameters()), language_layout(network), sparsity=1 - 16 / 116)
-    assert [name for name, mask in masks.items() if mask.all()] == [E, D]
-    assert not any(mask.any() for name, mask in masks.items() if name not in (E, D))
-
-
 def test_biases_of_units_that_stay_are_untouched():
     network = language_model(4, 2, [3, 2])
     member = compact(

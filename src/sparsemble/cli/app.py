@@ -62,6 +62,9 @@ def learn(
         Path | None, typer.Option("--out", help="Run folder; default runs/NAME.")
     ] = None,
     changes: Changes = None,
+    baseline: Annotated[
+        bool, typer.Option(help="Also train what the recipe is compared with, if it names that.")
+    ] = True,
     data: DataFolder = None,
     threads: Threads = None,
 ) -> None:
@@ -79,9 +82,9 @@ def learn(
     resolved = load_recipe(recipe, _parsed(changes or []))
     folder = out or Path("runs") / resolved.name
     runs = {resolved: folder}
-    if resolved.baseline is not None:
-        baseline = load_recipe(resolved.baseline, {"seed": resolved.seed})
-        runs = {baseline: folder / "baseline", resolved: folder}
+    if baseline and resolved.baseline is not None:
+        compared = load_recipe(resolved.baseline, {"seed": resolved.seed})
+        runs = {compared: folder / "baseline", resolved: folder}
     results = []
     for each, place in runs.items():
         progress = TerminalProgress(_progress(), each.name)
@@ -118,6 +121,9 @@ def reproduce(
         Path | None, typer.Option("--work", help="Folder for runs under way; default runs/NAME.")
     ] = None,
     jobs: Jobs = 1,
+    figure4b: Annotated[
+        bool, typer.Option("--figure4b", help="Of ptb: run and measure Figure 4b instead.")
+    ] = False,
     tables: Annotated[
         bool, typer.Option("--tables", help="Only print the tables of the result files.")
     ] = False,
@@ -133,6 +139,7 @@ def reproduce(
     """
     from sparsemble.errors import InputError
     from sparsemble.experiments import mnist, mnist_tables, ptb, ptb_tables
+    from sparsemble.experiments.figure4b import figure_sheet
     from sparsemble.experiments.search import told
     from sparsemble.experiments.sheets import put_into
 
@@ -151,6 +158,18 @@ def reproduce(
         "console": _progress(),
     }
     chosen = ptb.checked_size(size)
+    if figure4b:
+        if experiment != "ptb":
+            raise InputError("--figure4b is a figure of ptb")
+        curves = ptb.figure4b(
+            size=size,
+            out=results_folder,
+            work=settings["work"],
+            data_folder=data,
+            console=_progress(),
+        )
+        console.print(figure_sheet(curves).rich())
+        return
     if not tables:
         running = (
             mnist.reproduce(ensemble_seeds=ensemble_seeds, **settings)

@@ -67,10 +67,20 @@ def run_jobs(
 
 def chain_key(recipe: Recipe) -> str:
     """A name for everything a recipe's samples depend on, except how many chains there are."""
-    fields = recipe.model_dump(mode="json", include={"seed", "data", "network", "grouping"})
+    relevant = {"seed", "data", "network", "grouping", "window"}
+    fields = recipe.model_dump(mode="json", include=relevant, exclude={"data": {"measure"}})
     chain = recipe.chain.model_dump(mode="json", exclude={"chains"})
     text = json.dumps([fields, recipe.prior.model_dump(mode="json"), chain], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def ensemble_folder(job: Job, work: Path) -> Path:
+    """Where a finished job's ensemble lies."""
+    return _run_folder(job, work) / "ensemble"
+
+
+def _run_folder(job: Job, work: Path) -> Path:
+    return work / f"{job.result.stem}-{chain_key(job.recipe)}"
 
 
 def _run_batch(batch: list[Job], work: Path, data_folder: Path | None) -> list[Result]:
@@ -86,7 +96,7 @@ def _run(job: Job, work: Path, data_folder: Path | None, console: Console | None
     try:
         result = run_recipe(
             job.recipe,
-            work / f"{job.result.stem}-{key}",
+            _run_folder(job, work),
             samples_folder=work / f"chain-{key}",
             data_folder=data_folder,
             observer=progress,

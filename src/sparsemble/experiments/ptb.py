@@ -13,7 +13,9 @@ from typing import Literal, get_args
 
 from rich.console import Console
 
+from sparsemble.data import ptb
 from sparsemble.errors import InputError
+from sparsemble.experiments.figure4b import Curves, measure_curves, write_curves
 from sparsemble.experiments.jobs import Job, run_jobs
 from sparsemble.experiments.results import Result, read_result
 from sparsemble.recipes import builtin_names, load_recipe
@@ -122,6 +124,28 @@ def reproduce(
             recipe = load_recipe(recipe_of(name, chosen), {"seed": seed})
             jobs.append(Job(recipe, out / f"{recipe.name}-seed{seed}.json"))
     return run_jobs(jobs, work=work, processes=processes, data_folder=data_folder, console=console)
+
+
+def figure4b(
+    *,
+    size: str,
+    out: Path,
+    work: Path,
+    data_folder: Path | None = None,
+    console: Console | None = None,
+) -> Curves:
+    """Run what Figure 4b needs, measure its curves and keep them in `out`."""
+    jobs = []
+    for name in (
+        recipe_of("figure4b", checked_size(size)),
+        recipe_of("sgd-10", checked_size(size)),
+    ):
+        recipe = load_recipe(name, {"data.measure": "valid"})
+        jobs.append(Job(recipe, out / f"{name}-valid.json"))
+    found = dict(run_jobs(jobs, work=work, data_folder=data_folder, console=console))
+    curves = measure_curves(jobs[0], found[jobs[0]], ptb(data_folder), work, found[jobs[1]])
+    write_curves(curves, out / f"figure4b-{size}.json")
+    return curves
 
 
 def checked_size(size: str) -> SizeName:

@@ -75,9 +75,23 @@ class Member(nn.Module):
     @property
     def dense_cost(self) -> Cost:
         """What the network cost before it was pruned."""
+        whole = {name: torch.ones(shape, dtype=torch.bool) for name, shape in self._shapes()}
+        return measure(self.layout.with_sizes(self.origin.sizes), whole)
+
+    def pattern(self) -> dict[str, Tensor]:
+        """The sparsity pattern: which weights of the network before compaction are left."""
+        before = self.layout.with_sizes(self.origin.sizes)
+        found = {}
+        for name, shape in self._shapes():
+            positions = [
+                before.surviving_positions(name, dim, length, self.origin.units)
+                for dim, length in enumerate(shape)
+            ]
+            found[name] = torch.zeros(shape, dtype=torch.bool)
+            found[name][torch.meshgrid(*positions, indexing="ij")] = self.masks[name]
+        return found
+
+    def _shapes(self) -> list[tuple[str, list[int]]]:
+        """The weights' shapes before compaction."""
         sizes = self.origin.sizes
-        whole = {
-            name: torch.ones(self.layout.shape_with(sizes, name, mask.shape), dtype=torch.bool)
-            for name, mask in self.masks.items()
-        }
-        return measure(self.layout.with_sizes(sizes), whole)
+        return [(n, self.layout.shape_with(sizes, n, m.shape)) for n, m in self.masks.items()]

@@ -1,0 +1,189 @@
+"""The Penn Treebank experiment, run small on the built-in grammar: tables, figure, commands."""
+
+import math
+import re
+
+import pytest
+import torch
+
+from sparsemble.cli.app import main
+from sparsemble.ensemble import LanguageEnsemble
+from sparsemble.experiments import ptb, ptb_tables
+from sparsemble.experiments.figure4b import curves_of, figure_sheet, read_curves, write_curves
+from sparsemble.experiments.jobs import Job, chain_key, run_jobs
+from sparsemble.experiments.summary import summary
+from sparsemble.recipes import load_recipe
+
+TINY = {
+    "data.name": "grammar",
+    "data.portion": 0.05,
+    "network.hidden": [10, 8],
+    "network.embedding": 8,
+    "chain.epochs": 4,
+    "chain.burn_in": 0,
+    "chain.interval": 2,
+    "chain.batch_size": 5,
+}
+RETRAINED = {"retrain.epochs": 1, "retrain.batch_size": 5}
+
+
+def tiny(row, size="small"):
+    name = ptb.recipe_of(row, size)
+    retrained = load_recipe(name).retrain is not None
+    return load_recipe(name, TINY | (RETRAINED if retrained else {}))
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """A few rows of both tables, at toy size."""
+    work = tmp_path_factory.mktemp("ptb")
+    rows = ("sgd", "sgld-gsp-p", "sgld-gsp-pr", "sgld-gsp-pr-iss-4", "sgd-gsp-pr-4")
+    jobs = [Job(tiny(row), work / f"{row}.json") for row in rows]
+    found = dict(run_jobs(jobs, work=work))
+    return {row: [found[job]] for row, job in zip(rows, jobs, strict=True)}
+
+
+def test_rows_that_differ_after_the_chain_share_its_samples():
+    shared = {
+        chain_key(tiny(row)) for row in ("sgld-gsp", "sgld-gsp-p", "sgld-gsp-r", "sgld-gsp-pr")
+    }
+    assert len(shared) == 1
+    assert chain_key(tiny("sgld-gsp-pr-tied")) not in shared
+
+
+def test_what_is_measured_does_not_change_the_chain():
+    test = tiny("sgld-gsp")
+    valid = load_recipe("ptb-small-sgld-gsp", TINY | {"data.measure": "valid"})
+    assert chain_key(test) == chain_key(valid)
+    assert chain_key(test) != chain_key(load_recipe("ptb-small-sgld-gsp", TINY | {"window": 7}))
+
+
+def test_the_single_model_is_the_best_on_the_validation_text(results):
+    result = results["sgld-gsp-pr"][0]
+    members = result.curves["valid_members"]
+    best = members.index(min(members))
+    assert result.metrics["valid_single_perplexity"] == members[best]
+    assert result.metrics["test_single_perplexity"] == result.curves["test_members"][best]
+    assert result.metrics["valid_perplexity"] == result.curves["valid_ensemble"][-1]
+
+
+def test_every_perplexity_stands_above_the_sources_own(results):
+    for (result,) in results.values():
+        metrics = result.metrics
+        assert metrics["test_perplexity"] > metrics["test_true_perplexity"] > 9
+        assert math.isclose(
+            metrics["entropy_perplexity"], metrics["test_true_perplexity"], rel_tol=0.02
+        )
+
+
+def test_tables_show_rows_with_results_beside_the_papers(results):
+    table3 = ptb_tables.perplexities(results, "small", 3)
+    assert [row[0] for row in table3.rows] == [
+        "SGD (Zaremba et al. 2014)",
+        "SGLD+GSP+P",
+        "SGLD+GSP+PR",
+    ]
+    assert table3.rows[0][-4:] == ("1 (19.8M)", "1 (26.5M)", "86.2 / 82.1", "– / –")
+    assert table3.rows[2][-4:] == ("1×", "4×", "79.8 / 76.6", "71.5 / 69.5")
+    assert [row[8] for row in table3.rows] == ["0", "0.0001", "0.0001"]  # T, in every row
+    table5 = ptb_tables.perplexities(results, "small", 5)
+    cited = [row for row in table5.rows if row[0].endswith("cited")]
+    assert [row[-1] for row in cited] == ["– / 68.7", "71.1 / 68.5", "60.0 / 57.3", "56.5 / 54.4"]
+
+
+def test_the_structure_table_adds_up(results):
+    sheet = ptb_tables.structures(results, "small")
+    dense = results["sgd"][0]
+    assert dense.member_shapes[0] == {"lstm1": (40, 18), "lstm2": (32, 18), "softmax": (234, 8)}
+    assert sheet.rows[0][0] == "SGD (Zaremba et al. 2014)"
+    assert sheet.rows[0][-1].endswith("(100%)")
+    untied = results["sgld-gsp-pr"][0]
+    assert set(untied.member_shapes[0]) == {
+        *(f"lstm{k} {gate}" for k in (1, 2) for gate in ("input", "forget", "cell", "output")),
+        "softmax",
+    }
+    areas = sum(2 * rows * columns for rows, columns in untied.member_shapes[0].values())
+    assert areas == untied.member_flops[0]
+
+
+def test_training_costs_are_relative_to_the_independent_ensemble(results):
+    sheet = ptb_tables.costs(results, "small")
+    by_method = {row[0]: row for row in sheet.rows}
+    assert by_method["SGD+GSP+PR"][-1] == "1.00"
+    assert by_method["SGD+GSP+PR"][2] == "4·4 + 1·8"
+    assert by_method["SGLD+GSP+PR (ISS)"][2] == "4 + 1·2"
+    assert float(by_method["SGLD+GSP+PR (ISS)"][-1]) < 0.5
+
+
+def test_figure_4b_compares_subsets_of_one_chains_members(results, tmp_path):
+    base = results["sgld-gsp-pr"][0]
+    chain = base.recipe.chain.model_copy(update={"interval": 2})
+    result = base.model_copy(update={"recipe": base.recipe.model_copy(update={"chain": chain})})
+    # Six members: the log-probabilities of two tokens by each.
+    probabilities = torch.tensor(
+        [[0.1, 0.2, 0.3, 0.4, 0.5, 0.6], [0.5] * 6], dtype=torch.float64
+    ).t()
+    curves = curves_of(result, probabilities.log(), results["sgd"][0])
+    assert [(p.members, p.interval) for p in curves.uniform] == [(6, 2), (3, 4), (2, 6)]
+    mean = (0.2 + 0.4 + 0.6) / 3  # every second member
+    assert math.isclose(curves.uniform[1].perplexity, (mean * 0.5) ** -0.5)
+    assert [p.members for p in curves.every_six] == [1, 2]
+    assert math.isclose(curves.every_six[0].perplexity, (0.3 * 0.5) ** -0.5)
+    assert curves.independent[0].perplexity == results["sgd"][0].curves["valid_ensemble"][0]
+    write_curves(curves, tmp_path / "figure4b.json")
+    assert read_curves(tmp_path / "figure4b.json") == curves
+    assert len(figure_sheet(curves).rows) == 3 + 2 + 1
+
+
+def test_a_summary_shows_the_source_beside_the_networks(results):
+    sheet = summary([results["sgd"][0], results["sgld-gsp-pr-iss-4"][0]])
+    assert sheet.header[1:3] == ("ptb-small-sgd", "ptb-small-sgld-gsp-pr-iss-4")
+    assert re.fullmatch(r"source \(entropy 9\.\d\d\)", sheet.header[3])
+    rows = {row[0]: row[1:] for row in sheet.rows}
+    assert float(rows["Test perplexity"][2]) < float(rows["Test perplexity"][0])
+    assert rows["Members"] == ("2", "2", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["reproduce", "ptb", "--size", "tiny"], "size 'tiny' is not one of small, medium, large"),
+        (["reproduce", "ptb", "--row", "sgd-38"], "no row 'sgd-38' at size small"),
+        (["reproduce", "mnist", "--figure4b"], "--figure4b is a figure of ptb"),
+        (["sample", "nowhere"], "nowhere is not a folder with a saved ensemble"),
+    ],
+)
+def test_bad_input_is_one_clear_message(arguments, message, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["sparsemble", *arguments])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def command(*arguments, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["sparsemble", *arguments])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    said = capsys.readouterr()
+    assert stop.value.code == 0, said.err
+    return said.out
+
+
+def test_a_language_model_is_learned_and_sampled_from_the_command_line(
+    tmp_path, monkeypatch, capsys
+):
+    small = {key: value for key, value in TINY.items() if key != "data.name"} | RETRAINED
+    out = command(
+        *("learn", "grammar", "--no-baseline", "--out", str(tmp_path)),
+        *(f"--set={key}={value}" for key, value in small.items()),
+        monkeypatch=monkeypatch,
+        capsys=capsys,
+    )
+    assert re.search(r"Test perplexity\W+\d+\.\d\d", out)
+    asked = ("sample", str(tmp_path), "--words", "30", "--start", "the", "--seed", "3")
+    text = command(*asked, monkeypatch=monkeypatch, capsys=capsys)
+    known = LanguageEnsemble.load(tmp_path / "ensemble").vocabulary.words
+    assert text.split()[0] == "the"
+    assert set(text.split()) <= set(known)
+    assert text == command(*asked, monkeypatch=monkeypatch, capsys=capsys)
