@@ -326,7 +326,7 @@ def record(epoch: int, potential: float, noise: float = 1.0) -> EpochRecord:
 def test_diagnostics_tell_dominating_noise_a_falling_trace_and_equal_samples():
     falling = [record(e, 10.0 - 0.1 * e, noise=100.0) for e in range(1, 41)]
     alike = torch.eye(3).repeat(4, 5, 1, 1).flatten(1, 2)
-    found = {f.question: f for f in diagnose(falling, burn_in=0, probabilities=alike)}
+    found = {f.question: f for f in diagnose(falling, burn_in=0, labels=alike.argmax(-1))}
     assert "lower the temperature" in found["noise"].text
     assert "lengthen the burn-in" in found["stationarity"].text
     assert "nearly alike" in found["diversity"].text
@@ -338,7 +338,7 @@ def test_diagnostics_are_content_with_a_healthy_chain():
     wobble = torch.randn(60, generator=generator)
     healthy = [record(e, 1.0 + 0.01 * float(wobble[e])) for e in range(60)]
     varied = torch.randn(5, 200, 3, generator=generator).softmax(-1)
-    findings = diagnose(healthy, burn_in=10, probabilities=varied)
+    findings = diagnose(healthy, burn_in=10, labels=varied.argmax(-1))
     assert [finding.verdict for finding in findings] == ["good", "good", "good"]
 
 

@@ -132,7 +132,7 @@ def test_figure_4b_compares_subsets_of_one_chains_members(results, tmp_path):
     assert curves.independent[0].perplexity == results["sgd"][0].curves["valid_ensemble"][0]
     write_curves(curves, tmp_path / "figure4b.json")
     assert read_curves(tmp_path / "figure4b.json") == curves
-    assert len(figure_sheet(curves).rows) == 3 + 2 + 1
+    assert len(figure_sheet(curves).rows) == 3 + 2 + 2
 
 
 def test_a_summary_shows_the_source_beside_the_networks(results):

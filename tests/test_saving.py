@@ -193,6 +193,11 @@ def test_a_pickle_in_disguise_is_refused_and_not_run(saved, tmp_path):
     assert not canary.exists()
 
 
+def layer(manifest: dict, number: int) -> dict:
+    """The description of a layer of the first member."""
+    return manifest["members"][0]["network"]["layers"][number][1]
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -202,9 +207,15 @@ def test_a_pickle_in_disguise_is_refused_and_not_run(saved, tmp_path):
         (lambda m: m["members"].pop(), "more than the manifest needs"),
         (lambda m: m["members"].append(m["members"][0]), "fewer than the manifest needs"),
         (lambda m: m["members"][0]["units"].update(inputs=3), "manifest"),
-        (lambda m: m["members"][0]["network"]["layers"][1][1].update(kind="os.system"), "no known layer kind"),
-        (lambda m: m["members"][0]["network"]["layers"][1][1].update(in_features=10**12), "manifest"),
-        (lambda m: m["members"][0]["network"]["layers"][3][1].update(p="__import__"), "manifest"),
+        (
+            lambda m: layer(m, 1).update(kind="os.system"),
+            "no known layer kind",
+        ),
+        (
+            lambda m: layer(m, 1).update(in_features=10**12),
+            "manifest",
+        ),
+        (lambda m: layer(m, 3).update(p="__import__"), "manifest"),
         (lambda m: m.update(layout="evil"), "not a known one"),
         (lambda m: m.update(members=[]), "members"),
         (lambda m: m.update(pruned=[]), "manifest"),

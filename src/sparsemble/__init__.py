@@ -15,20 +15,32 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sparsemble.data import Dataset, as_dataset, digits, mnist
-    from sparsemble.ensemble import Ensemble
+    from sparsemble.data import (
+        Corpus,
+        Dataset,
+        as_dataset,
+        digits,
+        grammar,
+        mnist,
+        ptb,
+        read_corpus,
+    )
+    from sparsemble.ensemble import Ensemble, LanguageEnsemble
     from sparsemble.errors import DivergedError, InputError, SparsembleError
-    from sparsemble.layouts import feedforward, feedforward_layout
+    from sparsemble.layouts import LanguageModel, feedforward, feedforward_layout, language_layout
     from sparsemble.members import Member, compact
     from sparsemble.recipes import Recipe, load_recipe
     from sparsemble.runs import Learned, learn
     from sparsemble.stages import draw_samples, prune, retrain
 
 _HOME = {
+    "Corpus": "data",
     "Dataset": "data",
     "DivergedError": "errors",
     "Ensemble": "ensemble",
     "InputError": "errors",
+    "LanguageEnsemble": "ensemble",
+    "LanguageModel": "layouts",
     "Learned": "runs",
     "Member": "members",
     "Recipe": "recipes",
@@ -39,10 +51,14 @@ _HOME = {
     "draw_samples": "stages",
     "feedforward": "layouts",
     "feedforward_layout": "layouts",
+    "grammar": "data",
+    "language_layout": "layouts",
     "learn": "runs",
     "load_recipe": "recipes",
     "mnist": "data",
     "prune": "stages",
+    "ptb": "data",
+    "read_corpus": "data",
     "retrain": "stages",
 }
 
@@ -60,10 +76,13 @@ _PACKAGES = (
 )
 
 __all__ = [
+    "Corpus",
     "Dataset",
     "DivergedError",
     "Ensemble",
     "InputError",
+    "LanguageEnsemble",
+    "LanguageModel",
     "Learned",
     "Member",
     "Recipe",
@@ -74,10 +93,14 @@ __all__ = [
     "draw_samples",
     "feedforward",
     "feedforward_layout",
+    "grammar",
+    "language_layout",
     "learn",
     "load_recipe",
     "mnist",
     "prune",
+    "ptb",
+    "read_corpus",
     "retrain",
 ]
 

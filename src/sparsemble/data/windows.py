@@ -55,6 +55,8 @@ class TextBatches:
         # Transposed in memory once, so that every window is a contiguous view.
         self._columns = tokens[: length * batch_size].reshape(batch_size, length).t().contiguous()
         self.steps = -(-(length - 1) // window)
+        self.mean_window = (length - 1) / self.steps
+        """Steps of a window on average: the last one may be shorter."""
         self.num_data = max(1, round(batch_size * (length - 1) / window))
 
     def epoch(

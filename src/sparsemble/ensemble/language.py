@@ -50,9 +50,12 @@ class LanguageEnsemble(BaseEnsemble):
 
     def __init__(self, members: Sequence[Member], *, vocabulary: Vocabulary) -> None:
         super().__init__(members)
-        words = members[0].layout.outputs.size
-        if len(vocabulary) != words:
-            raise InputError(f"a vocabulary of {len(vocabulary)} words for networks of {words}")
+        known = len(vocabulary)
+        for member in members:
+            if (words := member.layout.outputs.size) != known:
+                raise InputError(f"a vocabulary of {known} words for a network of {words}")
+        if END not in vocabulary.words:
+            raise InputError(f"the vocabulary lacks {END}, after which every text begins")
         self.vocabulary = vocabulary
 
     @staticmethod
@@ -75,7 +78,7 @@ class LanguageEnsemble(BaseEnsemble):
         together = torch.zeros(len(self), dtype=torch.float64)
         alone = torch.zeros(len(self), dtype=torch.float64)
         readers = [_Reader(member) for member in self]
-        for inputs, targets in _segments(tokens, streams, self._index(END)):
+        for inputs, targets in _segments(self._checked(tokens), streams, self._index(END)):
             total: Tensor | None = None
             for number, reader in enumerate(readers):
                 own = reader.log_probabilities(inputs, targets)
@@ -96,12 +99,11 @@ class LanguageEnsemble(BaseEnsemble):
         For comparing subsets of the members; unlike `score` it takes memory for every token.
         """
         readers = [_Reader(member) for member in self]
-        segments = list(_segments(tokens, streams, self._index(END)))
+        segments = list(_segments(self._checked(tokens), streams, self._index(END)))
         return torch.stack(
             [torch.cat([reader.log_probabilities(*s) for s in segments]) for reader in readers]
         )
 
-    @torch.no_grad()
     def generate(
         self, words: int, *, start: Sequence[str] = (), temperature: float = 1.0, seed: int = 0
     ) -> Iterator[str]:
@@ -111,28 +113,50 @@ class LanguageEnsemble(BaseEnsemble):
         """
         if not (temperature > 0 and math.isfinite(temperature)):
             raise InputError(f"temperature = {temperature}: must be above 0")
-        generator = torch.Generator().manual_seed(seed)
         read, _ = self.vocabulary.encode([END, *start], "the start of the text")
+        return self._drawn(words, read, temperature, torch.Generator().manual_seed(seed))
+
+    def _drawn(
+        self, words: int, read: Tensor, temperature: float, generator: torch.Generator
+    ) -> Iterator[str]:
         readers = [_Reader(member) for member in self]
         for _ in range(words):
-            probabilities = torch.stack(
-                [reader.next_probabilities(read.view(-1, 1)) for reader in readers]
-            ).mean(0)
-            weights = probabilities.double().pow(1 / temperature)
-            read = torch.multinomial(weights, 1, generator=generator)
+            logits = self._mean_next(readers, read).double().log() / temperature
+            read = torch.multinomial(logits.softmax(-1), 1, generator=generator)
             yield self.vocabulary.words[int(read)]
 
     @torch.no_grad()
     def next_words(self, start: Sequence[str], count: int = 10) -> list[tuple[str, float]]:
         """The most probable words after `start`, with their probabilities."""
         read, _ = self.vocabulary.encode([END, *start], "the start of the text")
-        readers = [_Reader(member) for member in self]
-        mean = torch.stack([r.next_probabilities(read.view(-1, 1)) for r in readers]).mean(0)
+        mean = self._mean_next([_Reader(member) for member in self], read)
         best = mean.topk(min(count, len(mean)))
         return [
             (self.vocabulary.words[i], p)
             for p, i in zip(best.values.tolist(), best.indices.tolist(), strict=True)
         ]
+
+    @staticmethod
+    @torch.no_grad()
+    def _mean_next(readers: Sequence[_Reader], read: Tensor) -> Tensor:
+        """The mean probabilities of the word after one more stretch of text."""
+        return torch.stack([r.next_probabilities(read.view(-1, 1)) for r in readers]).mean(0)
+
+    def _checked(self, tokens: Tensor) -> Tensor:
+        """A text this ensemble can read."""
+        if len(tokens) == 0:
+            raise InputError("a text of 0 tokens cannot be scored")
+        if tokens.ndim != 1 or tokens.dtype != torch.int64:
+            raise InputError(
+                f"a text is one row of int64 indices, not {tokens.dtype} of {tuple(tokens.shape)}"
+            )
+        low, high = int(tokens.min()), int(tokens.max())
+        if low < 0 or high >= len(self.vocabulary):
+            raise InputError(
+                f"the text holds the index {low if low < 0 else high}, the vocabulary has "
+                f"{len(self.vocabulary)} words"
+            )
+        return tokens
 
     def _index(self, word: str) -> int:
         indices, _ = self.vocabulary.encode([word], "the vocabulary")
@@ -163,7 +187,7 @@ class _Reader:
 
 def _segments(tokens: Tensor, streams: int, first: int) -> Iterator[tuple[Tensor, Tensor]]:
     """Inputs and targets `(steps, streams)`: every token is a target once."""
-    if len(tokens) < 1 or not 1 <= streams <= len(tokens):
+    if not 1 <= streams <= len(tokens):
         raise InputError(f"a text of {len(tokens)} tokens cannot be read in {streams} streams")
     length = -(-len(tokens) // streams)
     padding = length * streams - len(tokens)

@@ -64,6 +64,8 @@ class LanguageModel(nn.Module):
             )
         if not 0 <= dropout < 1:
             raise InputError(f"dropout = {dropout}: must be at least 0 and below 1")
+        if not spread > 0:
+            raise InputError(f"spread = {spread}: weights start within ±spread, above 0")
         if shared and embedding != hidden[-1]:
             raise InputError(
                 f"a shared embedding of {embedding} needs a last layer of as many units, "
@@ -76,7 +78,8 @@ class LanguageModel(nn.Module):
         self.dropout = nn.Dropout(dropout)
         if shared:
             self.decoder.weight = self.embedding.weight
-        self.initialise(spread)
+        self.spread = spread
+        self.reset_parameters()
 
     @property
     def lstms(self) -> list[nn.LSTM]:
@@ -88,11 +91,11 @@ class LanguageModel(nn.Module):
         """Does the decoder use the embedding's weights?"""
         return self.decoder.weight is self.embedding.weight
 
-    def initialise(self, spread: float) -> None:
+    def reset_parameters(self) -> None:
         """Draw every weight uniformly from ±`spread`; biases start at zero."""
         for parameter in self.parameters():
             if parameter.ndim > 1:
-                nn.init.uniform_(parameter, -spread, spread)
+                nn.init.uniform_(parameter, -self.spread, self.spread)
             else:
                 nn.init.zeros_(parameter)
 

@@ -6,7 +6,8 @@ adds to. A row without weights still equals its bias, so results start from the 
 layer has two lists for its one matrix, or eight for the matrices of its four gates; the inputs of
 all steps are one product, only the recurrent one is in the loop.
 
-A listed network is derived from a member for prediction; it is never trained and never saved.
+A listed network is derived from a member for prediction without gradients; it is never trained and
+never saved.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ from sparsemble.layouts.language import LanguageModel
 from sparsemble.members.member import Member
 from sparsemble.structure.units import Matrix
 
-_WORTH_LISTING = 0.8
-"""Lists cost gathers and scatters: layers that keep more than this share of their area stay."""
+_LARGEST_SHARE = 0.8
+"""Lists cost gathers and scatters: layers that use more than this share of their area stay,"""
+LEAST_AREA = 1_000_000
+"""and so do those with fewer weights than this, whose steps are shorter than the gathers."""
 
 
 class ListedMatrix(nn.Module):
@@ -108,7 +111,7 @@ class ListedLSTM(nn.Module):
 
 
 @torch.no_grad()
-def listed(member: Member) -> nn.Module:
+def listed(member: Member, *, least_area: int = LEAST_AREA) -> nn.Module:
     """The member's network with index lists where they pay; the network itself if they never do."""
     network = member.network
     if not isinstance(network, LanguageModel):
@@ -120,15 +123,16 @@ def listed(member: Member) -> nn.Module:
     replaced = {
         owner.rpartition(".")[0]: _listed_matrices(matrices, parameters, member.masks)
         for owner, matrices in by_owner.items()
-        if _share_used(member, matrices) <= _WORTH_LISTING
+        if _worth_listing(member, matrices, least_area)
     }
     return _with_listed_layers(network, replaced) if replaced else network
 
 
-def _share_used(member: Member, matrices: Sequence[Matrix]) -> float:
+def _worth_listing(member: Member, matrices: Sequence[Matrix], least_area: int) -> bool:
     shapes = member.cost.shapes
     used = sum(rows * columns for rows, columns in (shapes[m.name] for m in matrices))
-    return used / sum(member.masks[name].numel() for name in matrices[0].parameters)
+    area = sum(member.masks[name].numel() for name in matrices[0].parameters)
+    return area >= least_area and used <= _LARGEST_SHARE * area
 
 
 def _listed_matrices(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -60,12 +61,11 @@ class Member(nn.Module):
         )
         return cls(network, layout, masks, origin)
 
-    def forward(self, inputs: Tensor) -> Tensor:
-        """Logits for (scaled) inputs."""
+    def forward(self, inputs: Tensor, *others: Any) -> Any:
+        """Logits for (scaled) inputs; a language model takes and gives its state as well."""
         if self.inputs is not None:
             inputs = inputs.flatten(1).index_select(1, self.inputs)
-        logits: Tensor = self.network(inputs)
-        return logits
+        return self.network(inputs, *others)
 
     @property
     def cost(self) -> Cost:

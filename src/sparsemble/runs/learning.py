@@ -87,6 +87,11 @@ def learn(
     layout = layout or layout_of(blank, recipe.grouping)
     layout.check(dict(blank.named_parameters()))
     source = open_source(data, blank, layout, recipe, num_data)
+    for stage in (recipe.chain, recipe.retrain):
+        if stage is not None:
+            source.batches(
+                stage.batch_size
+            )  # a size that does not fit is told before anything runs
     run = _run_folder(folder, samples_folder)
     with _opened(run, recipe):
         if run is not None:
@@ -101,9 +106,7 @@ def learn(
         if run is not None:
             ensemble.save(run.ensemble)
     trace = stage1.epochs + stage2.epochs
-    findings = diagnose(
-        trace, burn_in=recipe.chain.burn_in, probabilities=source.predictions(ensemble)
-    )
+    findings = diagnose(trace, burn_in=recipe.chain.burn_in, labels=source.labels(ensemble))
     return Learned(ensemble, trace, stage1.rollbacks + stage2.rollbacks, findings)
 
 

@@ -52,8 +52,8 @@ class Source(Protocol):
         """The members as an ensemble that can read data of this kind."""
         ...
 
-    def predictions(self, ensemble: BaseEnsemble) -> Tensor | None:
-        """The members' probabilities on some training examples, if those are at hand."""
+    def labels(self, ensemble: BaseEnsemble) -> Tensor | None:
+        """What the members predict for some training examples, if those are at hand."""
         ...
 
 
@@ -67,6 +67,8 @@ def open_source(
             f"got {type(network).__name__} and {type(data).__name__}"
         )
     if isinstance(data, Corpus):
+        if num_data is not None:
+            raise InputError("num_data is only for data loaders: a text knows its windows")
         return TextSource(data, layout, recipe.window)
     return ExampleSource(data, network, layout, recipe.seed, num_data)
 
@@ -97,12 +99,12 @@ class TextSource:
         """Language models with their vocabulary."""
         return LanguageEnsemble(members, vocabulary=self._corpus.vocabulary)
 
-    def predictions(self, ensemble: BaseEnsemble) -> Tensor | None:
+    def labels(self, ensemble: BaseEnsemble) -> Tensor | None:
         """The beginning of the training text, read as one stream."""
         inputs = self._corpus.train[:_EXAMPLES].view(-1, 1)
         with torch.no_grad():
-            logits = torch.cat([member.network(inputs)[0] for member in ensemble], dim=1)
-        return logits.softmax(-1).transpose(0, 1)
+            words = [member.network(inputs)[0].argmax(-1).squeeze(1) for member in ensemble]
+        return torch.stack(words)
 
 
 class ExampleSource:
@@ -207,8 +209,8 @@ class ExampleSource:
             feature_names=self.feature_names,
         )
 
-    def predictions(self, ensemble: BaseEnsemble) -> Tensor | None:
+    def labels(self, ensemble: BaseEnsemble) -> Tensor | None:
         """The first examples; a loader's are not at hand."""
         if isinstance(self._data, DataLoader) or not isinstance(ensemble, Ensemble):
             return None
-        return ensemble.member_probabilities(self._data.inputs[:_EXAMPLES])
+        return ensemble.member_probabilities(self._data.inputs[:_EXAMPLES]).argmax(-1)

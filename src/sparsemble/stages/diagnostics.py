@@ -28,19 +28,19 @@ class Finding:
 
 
 def diagnose(
-    trace: Sequence[EpochRecord], *, burn_in: int, probabilities: Tensor | None = None
+    trace: Sequence[EpochRecord], *, burn_in: int, labels: Tensor | None = None
 ) -> list[Finding]:
     """Findings for the chains in `trace`.
 
-    `probabilities` are the samples' predictions on some data, `(samples, examples, classes)`.
+    `labels` are the samples' predictions on some data, `(samples, examples)`.
     """
     settled = [record for record in trace if record.stage == "chain" and record.epoch > burn_in]
     findings = []
     if settled:
         findings.append(_noise(settled))
         findings.append(_stationarity(settled))
-    if probabilities is not None and len(probabilities) > 1:
-        findings.append(_diversity(probabilities))
+    if labels is not None and len(labels) > 1:
+        findings.append(_diversity(labels))
     return findings
 
 
@@ -79,8 +79,7 @@ def _stationarity(settled: Sequence[EpochRecord]) -> Finding:
     return Finding("stationarity", score, "good", f"the potential is stationary (z = {score:.1f})")
 
 
-def _diversity(probabilities: Tensor) -> Finding:
-    labels = probabilities.argmax(-1)
+def _diversity(labels: Tensor) -> Finding:
     majority = labels.mode(0).values
     error = float((labels != majority).float().mean())
     text = f"a member differs from the majority on {100 * error:.2f} % of the training examples"

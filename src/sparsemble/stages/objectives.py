@@ -80,7 +80,8 @@ class SummedClassification(Objective):
 class LanguageModelling(Objective):
     """Cross-entropy summed over a window's steps, averaged over the streams."""
 
-    def __init__(self, network: LanguageModel, window: int) -> None:
+    def __init__(self, network: LanguageModel, window: float) -> None:
+        """`window` is the mean number of steps in a batch."""
         self.guessing = window * math.log(network.embedding.num_embeddings)
         self._network = network
         self._window = window
@@ -126,8 +127,8 @@ def objective_of(network: nn.Module, classes: int, batches: Batches) -> Objectiv
     return Classification(network, classes)
 
 
-def window_of(batches: Batches) -> int:
-    """The steps a language model is unrolled for."""
+def window_of(batches: Batches) -> float:
+    """The steps a language model is unrolled for, on average."""
     if not isinstance(batches, TextBatches):
         raise InputError("a language model learns from a text: give TextBatches")
-    return batches.window
+    return batches.mean_window

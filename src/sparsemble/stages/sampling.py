@@ -202,17 +202,20 @@ def near_zero_groups(prior: BoundPrior, sampler: Sampler) -> float:
     return float(flat.float().mean())
 
 
-def _initialise(network: nn.Module) -> None:
-    for name, module in network.named_modules():
-        if any(True for _ in module.parameters(recurse=False)):
-            reset = getattr(module, "reset_parameters", None)
-            if reset is None:
-                raise InputError(
-                    f"module {name or type(module).__name__!r} has parameters but no "
-                    "reset_parameters(): give a function that makes a fresh network, so that every "
-                    "chain can start from its own weights"
-                )
-            reset()
+def _initialise(module: nn.Module, name: str = "") -> None:
+    """Draw new weights; a module that resets itself as a whole does, any other its parts."""
+    reset = getattr(module, "reset_parameters", None)
+    if reset is not None:
+        reset()
+        return
+    if any(True for _ in module.parameters(recurse=False)):
+        raise InputError(
+            f"module {name or type(module).__name__!r} has parameters but no reset_parameters(): "
+            "give a function that makes a fresh network, so that every chain can start from its "
+            "own weights"
+        )
+    for part, child in module.named_children():
+        _initialise(child, f"{name}.{part}" if name else part)
 
 
 def parameters_of(chain: Chain) -> dict[str, Tensor]:

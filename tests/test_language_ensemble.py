@@ -1,0 +1,221 @@
+"""Ensembles of language models: scoring a text, drawing words, files."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import sparsemble
+from scenarios import STANDARD_ERRORS
+from sparsemble.data import Vocabulary
+from sparsemble.ensemble import Ensemble, LanguageEnsemble
+from sparsemble.errors import InputError
+from sparsemble.layouts import LanguageModel, feedforward_layout, language_layout
+from sparsemble.members import Member, compact
+from sparsemble.store import read_json, write_json
+
+WORDS = ("<eos>", "<unk>", "a", "b", "c", "d", "e")
+
+
+def model(*hidden: int, shared=False, dropout=0.0, spread=1.0) -> LanguageModel:
+    hidden = hidden or (5, 4)
+    network = LanguageModel(7, 4, hidden, shared=shared, dropout=dropout, spread=spread)
+    return network.double()
+
+
+def text(length: int) -> Tensor:
+    return torch.randint(7, (length,))
+
+
+# --- the ensemble's score --------------------------------------------------------------------
+
+
+def members(count=3, *, grouping="iss", shared=False, sparsity=0.6) -> list[Member]:
+    made = []
+    for _ in range(count):
+        network = model(shared=shared, spread=1.5)
+        layout = language_layout(network, grouping)
+        masks = sparsemble.prune(dict(network.named_parameters()), layout, sparsity=sparsity)
+        made.append(compact(network, layout, masks))
+    return made
+
+
+def ensemble(count=3, **how) -> LanguageEnsemble:
+    return LanguageEnsemble(members(count, **how), vocabulary=Vocabulary(WORDS))
+
+
+@torch.no_grad()
+def naive_perplexity(chosen: list[Member], tokens: Tensor, streams: int = 1) -> float:
+    """From the whole distribution of every member at every position of every piece."""
+    length = math.ceil(len(tokens) / streams)
+    total = 0.0
+    for start in range(0, len(tokens), length):
+        piece = tokens[start : start + length]
+        before = tokens[start - 1] if start else torch.tensor(0)  # <eos>
+        inputs = torch.cat([before.view(1), piece[:-1]]).view(-1, 1)
+        mean = sum(member.network(inputs)[0].softmax(-1) for member in chosen) / len(chosen)
+        total -= sum(float(mean[k, 0, word].log()) for k, word in enumerate(piece))
+    return math.exp(total / len(tokens))
+
+
+@pytest.mark.parametrize("streams", [1, 3, 8])
+@pytest.mark.parametrize("grouping", ["untied", "iss"])
+def test_the_score_is_that_of_the_averaged_probabilities(streams, grouping):
+    chosen = ensemble(grouping=grouping)
+    tokens = text(601)  # over several segments, and no multiple of the streams
+    score = chosen.score(tokens, streams=streams)
+    assert score.tokens == 601
+    assert score.perplexity == pytest.approx(naive_perplexity(list(chosen), tokens, streams))
+    assert score.members == pytest.approx([naive_perplexity([m], tokens, streams) for m in chosen])
+
+
+def test_the_curve_tells_what_the_first_members_reach_together():
+    chosen, tokens = ensemble(), text(300)
+    firsts = [
+        LanguageEnsemble(list(chosen)[:count], vocabulary=chosen.vocabulary).score(tokens)
+        for count in (1, 2, 3)
+    ]
+    curve = chosen.score(tokens).curve
+    assert curve == pytest.approx([first.perplexity for first in firsts], rel=1e-12)
+    assert len(set(curve)) == 3
+
+
+@pytest.mark.parametrize("streams", [1, 4])
+def test_the_largest_tensor_does_not_grow_with_the_text(streams):
+    dense = Member.dense(model(), language_layout(model()))
+    shapes = set()
+    dense.network.decoder.register_forward_hook(lambda _, __, out: shapes.add(out.numel()))
+    largest = []
+    for length in (400, 4000):
+        LanguageEnsemble([dense], vocabulary=Vocabulary(WORDS)).score(text(length), streams=streams)
+        largest.append(max(shapes))
+        shapes.clear()
+    assert largest[0] == largest[1] <= 256 * 7
+
+
+@pytest.mark.parametrize(
+    ("tokens", "streams", "message"),
+    [
+        (torch.tensor([1, 2]), 0, "cannot be read in 0 streams"),
+        (torch.tensor([1, 2]), 3, "cannot be read in 3 streams"),
+        (torch.tensor([]).long(), 1, "a text of 0 tokens"),
+        (torch.tensor([1, 7, 2]), 1, "7"),
+        (torch.tensor([1, 2, -100]), 1, "-100"),
+        (torch.tensor([1.0, 2.0]), 1, "float32"),
+    ],
+)
+def test_a_text_that_cannot_be_scored_is_refused(tokens, streams, message):
+    with pytest.raises(InputError, match=message):
+        ensemble(1).score(tokens, streams=streams)
+
+
+# --- words -----------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def naive_next(chosen: LanguageEnsemble, start: list[str]) -> Tensor:
+    read = torch.tensor([WORDS.index(word) for word in ["<eos>", *start]]).view(-1, 1)
+    return sum(m.network(read)[0][-1, 0].softmax(-1) for m in chosen) / len(chosen)
+
+
+def test_the_next_words_are_the_most_probable_ones_in_order():
+    chosen = ensemble()
+    expected = naive_next(chosen, ["a", "c"])
+    found = chosen.next_words(["a", "c"], count=99)
+    assert [word for word, _ in found] == [WORDS[k] for k in expected.argsort(descending=True)]
+    assert [p for _, p in found] == pytest.approx(expected.sort(descending=True).values.tolist())
+    assert chosen.next_words(["a", "c"], count=2) == found[:2]
+
+
+def test_a_text_is_reproduced_by_its_seed():
+    chosen = ensemble()
+    first = list(chosen.generate(40, start=["a"], seed=3))
+    assert first == list(chosen.generate(40, start=["a"], seed=3))
+    assert first != list(chosen.generate(40, start=["a"], seed=4))
+    assert len(first) == 40
+    assert set(first) <= set(WORDS)
+
+
+@pytest.mark.parametrize("temperature", [0.02, 1e-3, 1e-6])
+def test_a_temperature_near_zero_takes_the_most_probable_word(temperature):
+    chosen, said = ensemble(), ["a"]
+    for _ in range(12):
+        said.append(WORDS[int(naive_next(chosen, said).argmax())])
+    assert list(chosen.generate(12, start=["a"], temperature=temperature)) == said[1:]
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.5])
+def test_words_are_drawn_from_the_mean_probabilities_to_the_power_of_one_over_temperature(
+    temperature,
+):
+    # Without decoder weights every word's logit is its bias, whatever was said before.
+    chosen = ensemble(2, sparsity=0.0)
+    for member in chosen:
+        with torch.no_grad():
+            member.network.decoder.weight.zero_()
+            member.network.decoder.bias.normal_()
+    law = sum(m.network.decoder.bias.softmax(-1) for m in chosen) / 2
+    law = law ** (1 / temperature) / (law ** (1 / temperature)).sum()
+    counts = Counter(chosen.generate(2000, temperature=temperature))
+    for word, p in zip(WORDS, law.tolist(), strict=True):
+        assert abs(counts[word] - 2000 * p) < STANDARD_ERRORS * math.sqrt(2000 * p * (1 - p))
+
+
+@pytest.mark.parametrize("temperature", [0.0, -1.0, math.inf, math.nan])
+def test_a_temperature_that_is_none_is_refused(temperature):
+    with pytest.raises(InputError, match="temperature = "):
+        list(ensemble(1).generate(1, temperature=temperature))
+
+
+# --- files -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("grouping", ["untied", "tied", "iss"])
+@pytest.mark.parametrize("shared", [False, True])
+def test_everything_saved_comes_back(tmp_path, grouping, shared):
+    chosen, tokens = ensemble(grouping=grouping, shared=shared, sparsity=0.8), text(300)
+    chosen.save(tmp_path)
+    loaded = LanguageEnsemble.load(tmp_path)
+    assert loaded.score(tokens) == chosen.score(tokens)
+    assert loaded.vocabulary == chosen.vocabulary
+    assert loaded.cost == chosen.cost
+    for new, old in zip(loaded, chosen, strict=True):
+        assert new.layout == old.layout
+        assert new.cost == old.cost
+        assert new.network.shared is shared
+        assert new.origin.group_sizes == old.origin.group_sizes
+
+
+def classifiers() -> Ensemble:
+    network = nn.Linear(3, 7)
+    return Ensemble([Member.dense(network, feedforward_layout(network))])
+
+
+def test_each_kind_of_ensemble_says_who_reads_it(tmp_path):
+    ensemble(1).save(tmp_path / "language")
+    classifiers().save(tmp_path / "classes")
+    with pytest.raises(InputError, match=r"holds language models: use LanguageEnsemble\.load"):
+        Ensemble.load(tmp_path / "language")
+    with pytest.raises(InputError, match=r"holds classifiers: use Ensemble\.load"):
+        LanguageEnsemble.load(tmp_path / "classes")
+
+
+@pytest.mark.parametrize("words", [WORDS[:-1], (*WORDS, "f"), (*WORDS[:-1], "a"), None])
+def test_a_manifest_whose_vocabulary_does_not_fit_is_refused(tmp_path, words):
+    ensemble(1).save(tmp_path)
+    manifest = read_json(tmp_path / "manifest.json")
+    write_json(tmp_path / "manifest.json", manifest | {"vocabulary": words})
+    with pytest.raises(InputError, match=r"manifest\.json"):
+        LanguageEnsemble.load(tmp_path)
+
+
+def test_classifiers_given_a_vocabulary_are_refused(tmp_path):
+    classifiers().save(tmp_path)
+    manifest = read_json(tmp_path / "manifest.json")
+    write_json(tmp_path / "manifest.json", manifest | {"vocabulary": WORDS})
+    with pytest.raises(InputError, match=r"manifest\.json"):
+        LanguageEnsemble.load(tmp_path)

@@ -1,0 +1,151 @@
+"""Language models learned in whole runs: resumed, in short floats, on bad input."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+
+import sparsemble
+from sparsemble.data import grammar
+from sparsemble.ensemble import LanguageEnsemble
+from sparsemble.errors import InputError
+from sparsemble.layouts import LanguageModel
+from sparsemble.priors import GroupSparse
+from sparsemble.recipes import Recipe
+from sparsemble.samplers import Constant, Exponential, SamplerSettings
+from sparsemble.stages import ChainSettings, Observer, PruneSettings, RetrainSettings
+
+# --- whole runs ------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    """The beginning of the built-in text."""
+    whole = grammar()
+    return replace(whole, train=whole.train[:2000], valid=whole.valid[:300], test=whole.test[:300])
+
+
+def fresh() -> LanguageModel:
+    return LanguageModel(234, 8, [8, 8], dropout=0.1)
+
+
+def recipe(*, batch_sizes=(10, 10), autocast=False, **changes) -> Recipe:
+    how = {"clip": 5.0, "autocast": autocast}
+    fields = {
+        "seed": 1,
+        "window": 10,
+        "prior": GroupSparse(penalty=1e-3),
+        "chain": ChainSettings(
+            sampler=SamplerSettings(temperature=1e-3),
+            schedule=Constant(rate=0.5),
+            epochs=4,
+            burn_in=2,
+            interval=1,
+            batch_size=batch_sizes[0],
+            **how,
+        ),
+        "prune": PruneSettings(sparsity=0.7),
+        "retrain": RetrainSettings(
+            schedule=Exponential(rate=0.5, factor=1.1), epochs=3, batch_size=batch_sizes[1], **how
+        ),
+    }
+    return Recipe(**(fields | changes))
+
+
+@pytest.fixture(scope="module")
+def learned(corpus):
+    return sparsemble.learn(fresh, corpus, recipe())
+
+
+def test_a_run_gives_a_sparse_ensemble_that_learned_something(corpus, learned):
+    assert isinstance(learned.ensemble, LanguageEnsemble)
+    assert learned.ensemble.vocabulary == corpus.vocabulary
+    dense = learned.ensemble.cost.dense_parameters
+    assert dense == 2 * 234 * 8 + 2 * 32 * 16
+    assert learned.ensemble.cost.parameters <= 2 * round(0.3 * dense)
+    assert learned.ensemble.score(corpus.valid).perplexity < 150  # guessing has 234
+    for member in learned.ensemble:
+        for name, mask in member.masks.items():
+            assert not member.network.get_parameter(name)[~mask].any()
+    stages = [(record.stage, record.chain, record.epoch) for record in learned.trace]
+    retrained = [("retrain", member, epoch) for member in (0, 1) for epoch in (1, 2, 3)]
+    assert stages == [("chain", 0, epoch) for epoch in (1, 2, 3, 4)] + retrained
+
+
+class Killed(BaseException):
+    pass
+
+
+class KillAt(Observer):
+    def __init__(self, stage: str, chain: int, step: int) -> None:
+        self.at = (stage, chain, step)
+        self.stage = ""
+
+    def started(self, stage, chain, chains, done, total):
+        self.stage = stage
+
+    def stepped(self, chain, step, loss, save):
+        if (self.stage, chain, step) == self.at:
+            raise Killed
+
+
+@pytest.mark.parametrize(
+    "at", [("chain", 0, 7), ("chain", 0, 65), ("retrain", 0, 13), ("retrain", 1, 25)]
+)
+def test_a_run_stopped_within_an_epoch_and_started_again_gives_the_same_bits(
+    corpus, learned, tmp_path, monkeypatch, at
+):
+    # A checkpoint after every step: the resumed run begins in the middle of a carried state.
+    monkeypatch.setattr("sparsemble.runs.keeper.Keeper.__init__.__defaults__", (None, 0.0))
+    with pytest.raises(Killed):
+        sparsemble.learn(fresh, corpus, recipe(), folder=tmp_path, observer=KillAt(*at))
+    resumed = sparsemble.learn(fresh, corpus, recipe(), folder=tmp_path)
+    saved = LanguageEnsemble.load(tmp_path / "ensemble")
+    for found in (resumed.ensemble, saved):
+        for new, old in zip(found, learned.ensemble, strict=True):
+            parameters = dict(new.network.named_parameters())
+            for name, parameter in old.network.named_parameters():
+                assert torch.equal(parameters[name], parameter)
+    losses = [[record.loss for record in run.trace] for run in (resumed, learned)]
+    assert losses[0] == losses[1]
+
+
+def test_autocast_trains_in_short_floats_and_keeps_long_weights(corpus, learned):
+    short = sparsemble.learn(fresh, corpus, recipe(autocast=True))
+    assert all(math.isfinite(record.loss) for record in short.trace)
+    assert {p.dtype for p in short.ensemble.parameters()} == {torch.float32}
+    score = short.ensemble.score(corpus.valid).perplexity
+    assert score == pytest.approx(learned.ensemble.score(corpus.valid).perplexity, rel=0.1)
+    assert short.trace[0].loss != learned.trace[0].loss
+
+
+@pytest.mark.parametrize(
+    ("network", "changes", "message"),
+    [
+        (LanguageModel(99, 4, [4]), {}, "the text has 234 words, the network 99"),
+        (nn.Linear(8, 234), {}, "a LanguageModel learns from a Corpus and nothing else does"),
+        (fresh, {"grouping": "outgoing"}, "'outgoing' is not 'untied', 'tied' or 'iss'"),
+        (fresh, {"batch_sizes": (1001, 10)}, "batch size of 1001 is too large"),
+        (fresh, {"batch_sizes": (10, 1001)}, "batch size of 1001 is too large"),
+    ],
+)
+def test_what_does_not_fit_a_text_is_refused_before_anything_is_written(
+    corpus, tmp_path, network, changes, message
+):
+    with pytest.raises(InputError, match=message):
+        sparsemble.learn(network, corpus, recipe(**changes), folder=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_text_knows_how_many_windows_it_has(corpus):
+    with pytest.raises(InputError, match="num_data is only for data loaders"):
+        sparsemble.learn(fresh, corpus, recipe(), num_data=70)
+
+
+def test_a_language_model_does_not_learn_from_arrays():
+    with pytest.raises(InputError, match="a LanguageModel learns from a Corpus"):
+        sparsemble.learn(fresh, (torch.zeros(9, 8), torch.zeros(9).long()), recipe())
