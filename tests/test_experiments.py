@@ -160,13 +160,21 @@ def test_tables_are_only_put_between_marks(tmp_path):
     assert plain.read_text() == "no marks"
 
 
-def test_the_readmes_example_runs(tmp_path, monkeypatch, capsys):
-    readme = (ROOT / "README.md").read_text()
-    code = re.search(r"```python\n(.*?)```", readme, re.DOTALL)
-    assert code is not None
+def examples_in_the_readme() -> list[str]:
+    return re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+
+
+def test_the_readmes_first_example_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    exec(compile(code.group(1), "README.md", "exec"), {})
+    exec(compile(examples_in_the_readme()[0], "README.md", "exec"), {})
     printed = capsys.readouterr().out.splitlines()
     assert printed[0].startswith("Metrics(error=")
     assert float(printed[1]) < 1
     assert (tmp_path / "digits-ensemble" / "manifest.json").exists()
+
+
+def test_the_readmes_language_example_runs(capsys):
+    exec(compile(examples_in_the_readme()[1], "README.md", "exec"), {})
+    curve, text = capsys.readouterr().out.splitlines()
+    assert len(curve.split(",")) == 2
+    assert len(text.split()) == 20

@@ -52,7 +52,7 @@ def assert_same_outputs(member: Member, network: LanguageModel, masks: dict[str,
     text = torch.randint(network.embedding.num_embeddings, (9, 3))
     segments = [text[:4], text[4:5], text[5:]]
     expected = logits(masked(network, masks), segments)
-    for form in (member.network.eval(), listed(member)):
+    for form in (member.network.eval(), listed(member, least_area=0)):
         torch.testing.assert_close(logits(form, segments), expected, rtol=1e-10, atol=1e-10)
 
 
@@ -319,7 +319,7 @@ def test_a_tied_layer_has_one_list_of_rows_and_one_of_columns():
     for name in (I2, H2):
         scene.without(name, [1, 4, 9, 10], ALL)
     member = compact(scene.network, language_layout(scene.network, "tied"), scene.masks)
-    layer = listed(member).layers[1]
+    layer = listed(member, least_area=0).layers[1]
     assert isinstance(layer, ListedLSTM)
     (matrix,) = layer.matrices
     rows = [0, 2, 3, 5, 6, 7, 8, 11]
@@ -346,7 +346,7 @@ def test_an_untied_layer_has_two_lists_for_every_gate():
             for row, column in itertools.product(lists[0], lists[place]):
                 scene.masks[name][row, column] = True
     member = compact(scene.network, language_layout(scene.network, "untied"), scene.masks)
-    layer = listed(member).layers[0]
+    layer = listed(member, least_area=0).layers[0]
     found = [
         (m.rows.tolist(), m.reads.tolist(), m.recurrent_reads.tolist()) for m in layer.matrices
     ]
@@ -363,17 +363,25 @@ def test_a_word_without_decoder_weights_is_predicted_by_its_bias(shared):
     scene = Scene(2, shared=shared)
     scene.without(E if shared else D, 1, ALL)
     member = compact(scene.network, scene.layout, scene.masks)
-    decoder = listed(member).decoder
+    decoder = listed(member, least_area=0).decoder
     assert decoder.matrix.rows.tolist() == [0, 2, 3]
-    out = logits(listed(member), [torch.tensor([[0, 1, 2, 3]]).T])
+    out = logits(listed(member, least_area=0), [torch.tensor([[0, 1, 2, 3]]).T])
     assert bool((out[..., 1] == scene.network.decoder.bias[1]).all())
     assert_same_outputs(member, scene.network, scene.masks)
+
+
+def test_small_layers_are_not_listed_unless_asked():
+    scene = Scene(3, 2)
+    scene.without("layers.1.weight_hh_l0", slice(None), slice(None))
+    member = compact(scene.network, scene.layout, scene.masks)
+    assert listed(member) is member.network
+    assert listed(member, least_area=0) is not member.network
 
 
 def test_where_lists_save_nothing_the_network_itself_is_used():
     scene = Scene(3, 2)
     member = compact(scene.network, scene.layout, scene.masks)
-    assert listed(member) is member.network
+    assert listed(member, least_area=0) is member.network
 
 
 # --- pruning ---------------------------------------------------------------------------------

@@ -187,3 +187,25 @@ def test_a_language_model_is_learned_and_sampled_from_the_command_line(
     assert text.split()[0] == "the"
     assert set(text.split()) <= set(known)
     assert text == command(*asked, monkeypatch=monkeypatch, capsys=capsys)
+
+
+def test_a_text_of_ones_own_is_learned_and_its_unknown_words_are_counted(
+    tmp_path, monkeypatch, capsys
+):
+    lines = ["the cat sees the dog", "the dog sees the cat", "a cat sleeps"] * 40
+    for part in ("train", "valid", "test"):
+        (tmp_path / f"{part}.txt").write_text("\n".join(lines))
+    (tmp_path / "test.txt").write_text("the zebra sees a cat\nthe quagga sleeps\n")
+    small = {key: value for key, value in TINY.items() if key != "data.portion"} | RETRAINED
+    mine = {"data.name": "text", "data.path": f"'{tmp_path}'", "data.threshold": 45}
+    out = command(
+        *("learn", "grammar", "--no-baseline", "--out", str(tmp_path / "run")),
+        *(f"--set={key}={value}" for key, value in (small | mine).items()),
+        monkeypatch=monkeypatch,
+        capsys=capsys,
+    )
+    # "a" and "sleeps" are seen 40 times only; "zebra" and "quagga" never.
+    assert "80 words of the train text are not in the vocabulary: read as <unk>" in out
+    assert "4 words of the test text are not in the vocabulary: read as <unk>" in out
+    vocabulary = LanguageEnsemble.load(tmp_path / "run" / "ensemble").vocabulary
+    assert set(vocabulary.words) == {"<eos>", "<unk>", "the", "cat", "dog", "sees"}

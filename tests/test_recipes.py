@@ -55,8 +55,8 @@ def test_only_a_built_in_recipe_can_be_extended(tmp_path):
     [
         ('[data]\nname = "grammar"\n[network]\nhidden = [4]\n', 'kind = "lstm"'),
         ('[data]\nname = "digits"\n[network]\nkind = "lstm"\nhidden = [4]\n', '"feedforward"'),
-        ('[data]\nname = "text"\n', "a path go together"),
-        ('[data]\nname = "ptb"\npath = "somewhere"\n', "a path go together"),
+        ('[data]\nname = "text"\n', "goes together with a path"),
+        ('[data]\nname = "ptb"\npath = "somewhere"\n', "goes together with a path"),
         ('[data]\nname = "ptb"\nheld_out = 3\n', "held_out"),
         ('[network]\nkind = "lstm"\nhidden = []\n', "hidden"),
         ('grouping = "rows"\n', "grouping"),

@@ -93,6 +93,8 @@ def learn(
         finally:
             progress.close()
     console.print(summary(results).rich())
+    for part, count in results[-1].unknown.items():
+        console.print(f"{count} words of the {part} text are not in the vocabulary: read as <unk>")
     for finding in results[-1].findings:
         console.print(
             f"{finding.question}: {finding.text}",

@@ -37,6 +37,8 @@ class Result(Settings):
     metrics: dict[str, float]
     curves: dict[str, list[float]] = Field(default_factory=dict)
     """Of language models: perplexities over the number of members, and each member's own."""
+    unknown: dict[str, int] = Field(default_factory=dict)
+    """Tokens of each part of a text whose word the vocabulary lacks: they count as `<unk>`."""
     parameters: int
     flops: int
     parameters_ratio: float
@@ -84,9 +86,10 @@ def run_recipe(
     if isinstance(loaded, Corpus):
         assert isinstance(recipe.data, TextData)
         metrics, curves = _text_metrics(learned.ensemble, loaded, recipe.data.measure)
+        unknown = {part: count for part, count in loaded.unknown.items() if count}
     else:
-        metrics, curves = _class_metrics(learned.ensemble, loaded[1]), {}
-    result = _measured(recipe, learned, metrics, curves, folder / "ensemble")
+        metrics, curves, unknown = _class_metrics(learned.ensemble, loaded[1]), {}, {}
+    result = _measured(recipe, learned, metrics, curves, unknown, folder / "ensemble")
     write_result(result, done)
     return result
 
@@ -137,9 +140,10 @@ def _text_metrics(
 
 def _measured(
     recipe: Recipe,
-    learned: Learned,
+    learned: Learned[BaseEnsemble],
     metrics: dict[str, float],
     curves: dict[str, list[float]],
+    unknown: dict[str, int],
     saved: Path,
 ) -> Result:
     ensemble = learned.ensemble
@@ -149,6 +153,7 @@ def _measured(
         recipe=recipe,
         metrics=metrics,
         curves=curves,
+        unknown=unknown,
         parameters=total.parameters,
         flops=total.flops,
         parameters_ratio=total.parameters_ratio,

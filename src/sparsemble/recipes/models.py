@@ -31,7 +31,8 @@ class ImageData(Settings):
 
 
 class TextData(Settings):
-    """Which text: the built-in grammar, Penn Treebank, or the files in the folder `path`.
+    """Which text: the built-in grammar, Penn Treebank, or one's own, the files in the folder `path`
+    or those that `files` names for train, valid and test.
 
     `size` and `threshold` limit the vocabulary of one's own text. `portion` is the share of the
     training text to learn from. `measure` says whether results come from the test text as well as
@@ -40,6 +41,7 @@ class TextData(Settings):
 
     name: Literal["grammar", "ptb", "text"]
     path: Path | None = None
+    files: dict[str, Path] | None = None
     size: Annotated[int, Field(ge=3)] | None = None
     threshold: Size = 1
     portion: Annotated[float, Field(gt=0, le=1)] = 1.0
@@ -47,14 +49,16 @@ class TextData(Settings):
 
     @model_validator(mode="after")
     def _path_of_a_text(self) -> Self:
-        if (self.path is not None) != (self.name == "text"):
-            raise ValueError('name = "text" and a path go together')
+        given = [place for place in (self.path, self.files) if place is not None]
+        if len(given) != (self.name == "text"):
+            raise ValueError('name = "text" goes together with a path, or with files')
         return self
 
     def load(self, folder: Path | None = None) -> Corpus:
         """The text."""
-        if self.path is not None:
-            corpus = read_corpus(self.path, size=self.size, threshold=self.threshold)
+        place = self.files or self.path
+        if place is not None:
+            corpus = read_corpus(place, size=self.size, threshold=self.threshold)
         else:
             corpus = grammar() if self.name == "grammar" else ptb(folder)
         return corpus.beginning(self.portion)

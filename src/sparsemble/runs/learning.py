@@ -13,12 +13,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar, overload
 
 import torch
 from torch import nn
 
-from sparsemble.ensemble import BaseEnsemble
+from sparsemble.data import Corpus
+from sparsemble.ensemble import BaseEnsemble, Ensemble, LanguageEnsemble
 from sparsemble.errors import InputError
 from sparsemble.layouts import layout_of
 from sparsemble.members import Member, compact, load_tensors
@@ -26,7 +27,7 @@ from sparsemble.recipes import Recipe
 from sparsemble.runs.folder import RunFolder, StageFolder
 from sparsemble.runs.keeper import Keeper
 from sparsemble.runs.provenance import provenance
-from sparsemble.runs.source import Data, Source, open_source
+from sparsemble.runs.source import Examples, Source, open_source
 from sparsemble.seeds import derive
 from sparsemble.stages import (
     ChainState,
@@ -43,12 +44,14 @@ from sparsemble.stages.sampling import NetworkSource, initial_network
 from sparsemble.store import tensor_digest
 from sparsemble.structure import Layout
 
+AnyEnsemble = TypeVar("AnyEnsemble", bound=BaseEnsemble, covariant=True)
+
 
 @dataclass(frozen=True)
-class Learned:
+class Learned(Generic[AnyEnsemble]):
     """An ensemble and how it came about; `seconds` counts every epoch of each stage once."""
 
-    ensemble: BaseEnsemble
+    ensemble: AnyEnsemble
     trace: list[EpochRecord]
     rollbacks: list[Rollback]
     findings: list[Finding]
@@ -62,9 +65,10 @@ class Learned:
         }
 
 
+@overload
 def learn(
     network: NetworkSource,
-    data: Data,
+    data: Examples,
     recipe: Recipe,
     *,
     layout: Layout | None = None,
@@ -72,7 +76,34 @@ def learn(
     samples_folder: str | Path | None = None,
     num_data: int | None = None,
     observer: Observer | None = None,
-) -> Learned:
+) -> Learned[Ensemble]: ...
+
+
+@overload
+def learn(
+    network: NetworkSource,
+    data: Corpus,
+    recipe: Recipe,
+    *,
+    layout: Layout | None = None,
+    folder: str | Path | None = None,
+    samples_folder: str | Path | None = None,
+    num_data: int | None = None,
+    observer: Observer | None = None,
+) -> Learned[LanguageEnsemble]: ...
+
+
+def learn(
+    network: NetworkSource,
+    data: Examples | Corpus,
+    recipe: Recipe,
+    *,
+    layout: Layout | None = None,
+    folder: str | Path | None = None,
+    samples_folder: str | Path | None = None,
+    num_data: int | None = None,
+    observer: Observer | None = None,
+) -> Learned[BaseEnsemble]:
     """Learn a sparse structured ensemble.
 
     `network` is a module (its weights are where the first chain starts) or a function that makes

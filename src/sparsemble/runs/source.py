@@ -34,7 +34,7 @@ from sparsemble.structure import Layout
 _EXAMPLES = 2000
 """Training examples on which the members' diversity is looked at."""
 
-Data = Dataset | tuple[Any, Any] | DataLoader[Any] | Corpus
+Examples = Dataset | tuple[Any, Any] | DataLoader[Any]
 
 
 class Source(Protocol):
@@ -58,7 +58,11 @@ class Source(Protocol):
 
 
 def open_source(
-    data: Data, network: nn.Module, layout: Layout, recipe: Recipe, num_data: int | None
+    data: Examples | Corpus,
+    network: nn.Module,
+    layout: Layout,
+    recipe: Recipe,
+    num_data: int | None,
 ) -> Source:
     """The data of a run, checked against its network."""
     if isinstance(network, LanguageModel) != isinstance(data, Corpus):
@@ -111,7 +115,7 @@ class ExampleSource:
     """A `Dataset`, a pair of arrays, or a `DataLoader`."""
 
     def __init__(
-        self, data: Data, network: nn.Module, layout: Layout, seed: int, num_data: int | None
+        self, data: Examples, network: nn.Module, layout: Layout, seed: int, num_data: int | None
     ) -> None:
         self.scaling = Scaling.none()
         self.class_names: Sequence[str] | None = None
