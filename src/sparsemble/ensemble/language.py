@@ -20,7 +20,7 @@ from sparsemble.data import Vocabulary
 from sparsemble.data.vocabulary import END
 from sparsemble.ensemble.base import BaseEnsemble
 from sparsemble.errors import InputError
-from sparsemble.layouts.language import State
+from sparsemble.layouts.language_model import State
 from sparsemble.members import Member, listed
 
 _SEGMENT = 256

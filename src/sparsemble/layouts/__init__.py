@@ -1,7 +1,8 @@
 """Layouts: one file a network family, each turning a network into its `Layout`."""
 
 from sparsemble.layouts.feedforward import Grouping, feedforward, feedforward_layout
-from sparsemble.layouts.language import LanguageGrouping, LanguageModel, language_layout
+from sparsemble.layouts.language import LanguageGrouping, language_layout
+from sparsemble.layouts.language_model import LanguageModel
 from sparsemble.layouts.networks import AnyGrouping, layout_of
 
 __all__ = [

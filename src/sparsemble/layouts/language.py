@@ -1,10 +1,8 @@
-"""LSTM language models: embedding, LSTM layers, decoder; three ways to group their weights.
+"""The layout of an LSTM language model, with three ways to group its weights.
 
-Text runs time-major, `(steps, streams)`, and the state is carried from one call to the next. The
-words are one space: they index the rows of the embedding and of the decoder, and are never removed.
-
-With PyTorch's orientation a layer computes `[x, h]·[W_ih W_hh]ᵀ`; its 4n rows are the gates'
-dimensions, its columns the units it reads. The groupings (Section 4.2):
+The words are one space: they index the rows of the embedding and of the decoder, and are never
+removed. With PyTorch's orientation a layer computes `[x, h]·[W_ih W_hh]ᵀ`; its 4n rows are the
+gates' dimensions, its columns the units it reads. The groupings (Section 4.2):
 
 - *untied*: every gate dimension's weights, and every read unit's weights into each single gate;
 - *tied*: every gate dimension's weights, and every read unit's weights into all four gates;
@@ -17,107 +15,27 @@ In untied and tied also the rows and columns of embedding and decoder are groups
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from torch import Tensor, nn
+from torch import nn
 
 from sparsemble.errors import InputError
+from sparsemble.layouts.language_model import LanguageModel
 from sparsemble.structure import Family, Layout, Matrix, Part, Role, Slot, Space, SpaceKind
 
 LanguageGrouping = Literal["untied", "tied", "iss"]
-State = tuple[tuple[Tensor, Tensor], ...]
-"""Hidden and cell state of every layer, each `(1, streams, units)`."""
 
-_GATES = ("input", "forget", "cell", "output")
-_CELL = Part(_GATES.index("cell"), len(_GATES))
-
-
-class LanguageModel(nn.Module):
-    """Predicts the next word at every position of a text.
-
-    Dropout stands before every layer and before the decoder, never on the recurrent path
-    (Zaremba et al. 2014). With `shared` the decoder's weights are the embedding's.
-
-    >>> import torch
-    >>> model = LanguageModel(words=50, embedding=8, hidden=[12, 8], shared=True)
-    >>> logits, state = model(torch.zeros(35, 20, dtype=torch.long))
-    >>> logits.shape
-    torch.Size([35, 20, 50])
-    """
-
-    def __init__(
-        self,
-        words: int,
-        embedding: int,
-        hidden: Sequence[int],
-        *,
-        dropout: float = 0.0,
-        shared: bool = False,
-        spread: float = 0.1,
-    ) -> None:
-        super().__init__()
-        if not hidden or not all(isinstance(n, int) and n > 0 for n in (words, embedding, *hidden)):
-            raise InputError(
-                f"sizes {words}, {embedding}, {list(hidden)} must be positive integers"
-            )
-        if not 0 <= dropout < 1:
-            raise InputError(f"dropout = {dropout}: must be at least 0 and below 1")
-        if not spread > 0:
-            raise InputError(f"spread = {spread}: weights start within ±spread, above 0")
-        if shared and embedding != hidden[-1]:
-            raise InputError(
-                f"a shared embedding of {embedding} needs a last layer of as many units, "
-                f"not {hidden[-1]}"
-            )
-        self.embedding = nn.Embedding(words, embedding)
-        widths = [embedding, *hidden]
-        self.layers = nn.ModuleList(map(nn.LSTM, widths[:-1], widths[1:]))
-        self.decoder = nn.Linear(hidden[-1], words)
-        self.dropout = nn.Dropout(dropout)
-        if shared:
-            self.decoder.weight = self.embedding.weight
-        self.spread = spread
-        self.reset_parameters()
-
-    @property
-    def lstms(self) -> list[nn.LSTM]:
-        """The layers, as what they are."""
-        return list(self.layers)  # type: ignore[arg-type]
-
-    @property
-    def shared(self) -> bool:
-        """Does the decoder use the embedding's weights?"""
-        return self.decoder.weight is self.embedding.weight
-
-    def reset_parameters(self) -> None:
-        """Draw every weight uniformly from ±`spread`; biases start at zero."""
-        for parameter in self.parameters():
-            if parameter.ndim > 1:
-                nn.init.uniform_(parameter, -self.spread, self.spread)
-            else:
-                nn.init.zeros_(parameter)
-
-    def forward(self, tokens: Tensor, state: State | None = None) -> tuple[Tensor, State]:
-        """Logits `(steps, streams, words)`, and the state after the last step."""
-        hidden, after = self.hidden(tokens, state)
-        return self.decoder(hidden), after
-
-    def hidden(self, tokens: Tensor, state: State | None = None) -> tuple[Tensor, State]:
-        """What the decoder reads, and the state after the last step."""
-        values = self.dropout(self.embedding(tokens))
-        after = []
-        for number, layer in enumerate(self.layers):
-            values, carried = layer(values, None if state is None else state[number])
-            values = self.dropout(values)
-            after.append(carried)
-        return values, tuple(after)
+_GATES = {name: Part(k, 4) for k, name in enumerate(("input", "forget", "cell", "output"))}
+_ALL_GATES = {"": Part()}
+_WEIGHTS, _BIASES = ("weight_ih", "weight_hh"), ("bias_ih", "bias_hh")
+_TABLE = "embedding.weight"
 
 
 @dataclass(frozen=True)
 class _Layer:
-    """The names one LSTM layer's description is made of."""
+    """An LSTM layer: its number, and the names of the spaces it reads and makes."""
 
     number: int
     inputs: str
@@ -126,68 +44,48 @@ class _Layer:
     def parameter(self, leaf: str) -> str:
         return f"layers.{self.number - 1}.{leaf}_l0"
 
-    def weight(self, leaf: str, dim: int, role: Role, **where: object) -> Slot:
-        """A slot of `weight_ih` or `weight_hh`: its rows are gates, its columns what it reads."""
-        read = self.inputs if leaf == "weight_ih" else self.units
-        space = self.units if dim == 0 else read
-        return Slot(self.parameter(leaf), dim, space, role, **where)  # type: ignore[arg-type]
+    def rows(self, leaf: str, role: Role, *, tile: int = 1, part: Part = _ALL_GATES[""]) -> Slot:
+        """The gates' dimensions: four tiles of the layer's units, or one as a part."""
+        return Slot(self.parameter(leaf), 0, self.units, role, tile=tile, part=part)
 
-    @property
+    def columns(self, leaf: str, part: Part = _ALL_GATES[""]) -> Slot:
+        """The units a weight reads."""
+        read = self.inputs if leaf == "weight_ih" else self.units
+        return Slot(self.parameter(leaf), 1, read, Role.CONSUMER, part=part)
+
     def slots(self) -> list[Slot]:
-        """Where the layer's units stand in its parameters."""
-        weights = ("weight_ih", "weight_hh")
+        """Where the layer's units and those it reads stand in its parameters."""
         return [
-            *(self.weight(leaf, 0, Role.PRODUCER, tile=4) for leaf in weights),
-            *(self.weight(leaf, 1, Role.CONSUMER) for leaf in weights),
-            *(
-                Slot(self.parameter(leaf), 0, self.units, Role.BIAS, tile=4)
-                for leaf in ("bias_ih", "bias_hh")
-            ),
+            *(self.rows(leaf, Role.PRODUCER, tile=4) for leaf in _WEIGHTS),
+            *(self.columns(leaf) for leaf in _WEIGHTS),
+            *(self.rows(leaf, Role.BIAS, tile=4) for leaf in _BIASES),
         ]
 
-    @property
-    def cell_inputs(self) -> tuple[Slot, ...]:
-        """What must be zero for a unit to stay at zero."""
-        leaves = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-        return tuple(
-            Slot(self.parameter(leaf), 0, self.units, Role.PRODUCER, part=_CELL) for leaf in leaves
-        )
+    def silencers(self) -> tuple[Slot, ...]:
+        """The cell's inputs and biases: where they are zero, a unit stays at zero."""
+        cell = _GATES["cell"]
+        return tuple(self.rows(leaf, Role.PRODUCER, part=cell) for leaf in (*_WEIGHTS, *_BIASES))
 
-    @property
-    def gate_families(self) -> list[Family]:
-        """A group for every dimension of every gate."""
-        return [
+    def families(self, gates: Mapping[str, Part]) -> list[Family]:
+        """A group for every gate dimension, and for every unit read, into each of `gates`."""
+        dimensions = [
             Family(
                 f"{self.units} {gate} gate",
-                tuple(
-                    self.weight(leaf, 0, Role.PRODUCER, part=Part(number, len(_GATES)))
-                    for leaf in ("weight_ih", "weight_hh")
-                ),
+                tuple(self.rows(leaf, Role.PRODUCER, part=part) for leaf in _WEIGHTS),
             )
-            for number, gate in enumerate(_GATES)
+            for gate, part in _GATES.items()
         ]
-
-    def reading_families(self, parts: Sequence[Part]) -> list[Family]:
-        """A group for every unit the layer reads, in every one of `parts`."""
-        return [
-            Family(
-                f"{self.units} {what} {part.number}" if part.count > 1 else f"{self.units} {what}",
-                (self.weight(leaf, 1, Role.CONSUMER, part=part),),
-            )
+        reads = [
+            Family(" ".join((self.units, *gate.split(), what)), (self.columns(leaf, part),))
             for leaf, what in (("weight_ih", "reads below"), ("weight_hh", "reads itself"))
-            for part in parts
+            for gate, part in gates.items()
         ]
+        return dimensions + reads
 
-    def matrices(self, parts: Sequence[Part]) -> list[Matrix]:
-        weights = (self.parameter("weight_ih"), self.parameter("weight_hh"))
-        return [
-            Matrix(
-                f"lstm{self.number}" + (f" {_GATES[part.number]}" if part.count > 1 else ""),
-                weights,
-                part,
-            )
-            for part in parts
-        ]
+    def matrices(self, gates: Mapping[str, Part]) -> list[Matrix]:
+        """What is multiplied: the weights over `[x, h]` into each of `gates`."""
+        weights = tuple(self.parameter(leaf) for leaf in _WEIGHTS)
+        return [Matrix(f"lstm{self.number} {g}".strip(), weights, p) for g, p in gates.items()]
 
 
 def language_layout(network: nn.Module, grouping: LanguageGrouping = "iss") -> Layout:
@@ -201,44 +99,30 @@ def language_layout(network: nn.Module, grouping: LanguageGrouping = "iss") -> L
         raise InputError(f"the language layout describes a LanguageModel, not {type(network)}")
     if grouping not in ("untied", "tied", "iss"):
         raise InputError(f"grouping {grouping!r} is not 'untied', 'tied' or 'iss'")
-    sizes = [layer.hidden_size for layer in network.lstms]
-    units = [f"layer{number}" for number in range(1, len(sizes) + 1)]
+    units = [f"layer{number}" for number in range(1, len(network.layers) + 1)]
     embedded = units[-1] if network.shared else "embedding"
+    decoder = _TABLE if network.shared else "decoder.weight"
     layers = [
         _Layer(number, below, own)
         for number, (below, own) in enumerate(zip([embedded, *units], units, strict=False), 1)
     ]
-    table = "embedding.weight"
-    decoder = table if network.shared else "decoder.weight"
-    slots = [
-        Slot(table, 0, "words", Role.CONSUMER),
-        Slot(table, 1, embedded, Role.PRODUCER),
-        *(slot for layer in layers for slot in layer.slots),
+    tables = (
+        Slot(_TABLE, 0, "words", Role.CONSUMER),
+        Slot(_TABLE, 1, embedded, Role.PRODUCER),
         Slot(decoder, 1, units[-1], Role.CONSUMER),
         Slot(decoder, 0, "words", Role.PRODUCER),
         Slot("decoder.bias", 0, "words", Role.BIAS),
-    ]
-    column = Slot(table, 1, embedded, Role.PRODUCER)
-    spaces = (
-        []
-        if network.shared
-        else [Space("embedding", network.embedding.embedding_dim, silencers=(column,))]
     )
-    for layer, size in zip(layers, sizes, strict=True):
-        also = (column,) if layer.units == embedded else ()
-        spaces.append(Space(layer.units, size, silencers=(*layer.cell_inputs, *also)))
-    spaces.append(Space("words", network.embedding.num_embeddings, SpaceKind.OUTPUT))
-    parts = [Part(k, len(_GATES)) for k in range(len(_GATES))] if grouping == "untied" else [Part()]
+    slots = (*tables[:2], *(slot for layer in layers for slot in layer.slots()), *tables[2:])
+    gates = _GATES if grouping == "untied" else _ALL_GATES
     layout = Layout(
-        tuple(spaces),
-        tuple(slots),
-        tuple(
-            _unit_families(slots, [space.name for space in spaces[:-1]])
-            if grouping == "iss"
-            else _matrix_families(layers, parts, embedded, decoder)
-        ),
+        _spaces(network, layers, column=tables[1]),
+        slots,
+        _unit_families(slots, [embedded, *units])
+        if grouping == "iss"
+        else _matrix_families(tables, layers, gates),
         (
-            *(matrix for layer in layers for matrix in layer.matrices(parts)),
+            *(matrix for layer in layers for matrix in layer.matrices(gates)),
             Matrix("softmax", (decoder,)),
         ),
         name=f"language/{grouping}",
@@ -247,34 +131,44 @@ def language_layout(network: nn.Module, grouping: LanguageGrouping = "iss") -> L
     return layout
 
 
-def _unit_families(slots: Sequence[Slot], spaces: Sequence[str]) -> list[Family]:
+def _spaces(network: LanguageModel, layers: Sequence[_Layer], column: Slot) -> tuple[Space, ...]:
+    """Embedding columns, units of every layer, words.
+
+    A shared embedding has no space of its own: a unit of the last layer then has two values, its
+    hidden state and its embedding `column`, and is silent only if both are zero.
+    """
+    spaces = []
+    if not network.shared:
+        spaces.append(Space("embedding", network.embedding.embedding_dim, silencers=(column,)))
+    for layer, lstm in zip(layers, network.lstms, strict=True):
+        also = (column,) if layer.units == column.space else ()
+        spaces.append(Space(layer.units, lstm.hidden_size, silencers=(*layer.silencers(), *also)))
+    return (*spaces, Space("words", network.embedding.num_embeddings, SpaceKind.OUTPUT))
+
+
+def _unit_families(slots: Sequence[Slot], spaces: Sequence[str]) -> tuple[Family, ...]:
     """All weights of a unit; of an embedding column only the embedding."""
     families = []
-    for name in spaces:
+    for name in dict.fromkeys(spaces):
         own = [slot for slot in slots if slot.space == name and slot.role is not Role.BIAS]
         if name == "embedding":
             own = [slot for slot in own if slot.role is Role.PRODUCER]
         # A shared embedding's column is owned both as what it emits and as what reads the unit.
         places = {(slot.parameter, slot.dim): slot for slot in own}
         families.append(Family(name, tuple(places.values())))
-    return families
+    return tuple(families)
 
 
 def _matrix_families(
-    layers: Sequence[_Layer], parts: Sequence[Part], embedded: str, decoder: str
-) -> list[Family]:
-    """Rows and columns of every matrix."""
-    table = "embedding.weight"
-    tables = {
-        "embedding rows": Slot(table, 0, "words", Role.CONSUMER),
-        "embedding columns": Slot(table, 1, embedded, Role.PRODUCER),
-    }
-    if decoder != table:
-        tables |= {
-            "softmax rows": Slot(decoder, 0, "words", Role.PRODUCER),
-            "softmax columns": Slot(decoder, 1, layers[-1].units, Role.CONSUMER),
-        }
-    families = [Family(name, (slot,)) for name, slot in tables.items()]
+    tables: Sequence[Slot], layers: Sequence[_Layer], gates: Mapping[str, Part]
+) -> tuple[Family, ...]:
+    """Rows and columns of embedding, decoder and every layer's matrices."""
+    weights = [slot for slot in tables if slot.role is not Role.BIAS]
+    places = {(slot.parameter, slot.dim): slot for slot in weights}
+    families = [
+        Family(f"{parameter.partition('.')[0]} {'columns' if dim else 'rows'}", (slot,))
+        for (parameter, dim), slot in places.items()
+    ]
     for layer in layers:
-        families += [*layer.gate_families, *layer.reading_families(parts)]
-    return families
+        families += layer.families(gates)
+    return tuple(families)

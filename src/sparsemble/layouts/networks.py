@@ -15,7 +15,8 @@ from torch import nn
 
 from sparsemble.errors import InputError
 from sparsemble.layouts.feedforward import Grouping, feedforward_layout
-from sparsemble.layouts.language import LanguageGrouping, LanguageModel, language_layout
+from sparsemble.layouts.language import LanguageGrouping, language_layout
+from sparsemble.layouts.language_model import LanguageModel
 from sparsemble.layouts.layers import build_layer, describe_layer, flat_layers
 from sparsemble.structure import Layout
 

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
-from sparsemble.layouts.language import LanguageModel
+from sparsemble.layouts.language_model import LanguageModel
 from sparsemble.members.member import Member
 from sparsemble.structure.units import Matrix
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from sparsemble.data import Batches, TextBatches
 from sparsemble.errors import InputError
 from sparsemble.layouts import LanguageModel
-from sparsemble.layouts.language import State
+from sparsemble.layouts.language_model import State
 
 
 class Objective(ABC):
