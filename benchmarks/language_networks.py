@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from sparsemble.data import Vocabulary
 from sparsemble.ensemble import LanguageEnsemble
@@ -19,7 +19,10 @@ SPARSITY = 0.9
 def dense(units: int, *, dropout: float = 0.0) -> LanguageModel:
     """Two layers, an embedding as wide as they are."""
     torch.manual_seed(0)
-    return LanguageModel(WORDS, units, [units, units], dropout=dropout, spread=0.05)
+    network = LanguageModel(WORDS, units, [units, units], dropout=dropout, spread=0.05)
+    for layer in network.lstms:
+        nn.init.uniform_(layer.get_parameter("bias_ih_l0"), -0.05, 0.05)  # as if trained
+    return network
 
 
 def iss_member(units: int, kept: tuple[int, int, int]) -> Member:
@@ -36,26 +39,29 @@ def iss_member(units: int, kept: tuple[int, int, int]) -> Member:
 
 
 def tied_member(units: int, kept: tuple[int, int, int]) -> Member:
-    """A member with tied W groups and the FLOPs of `iss_member`, its rows and columns scattered."""
+    """A member with tied W groups and about the FLOPs of `iss_member`.
+
+    What a layer's own gates read and what the layer above reads are two sets of its units that
+    overlap by half, and only some gate dimensions of these units have weights: no list can go.
+    """
     network = dense(units)
     layout = language_layout(network, "tied")
     embedding, first, second = kept
-    wanted = {
-        "layers.0.weight_ih_l0": (4 * first, embedding),
-        "layers.0.weight_hh_l0": (4 * first, first),
-        "layers.1.weight_ih_l0": (4 * second, first),
-        "layers.1.weight_hh_l0": (4 * second, second),
-        "decoder.weight": (WORDS, second),
-    }
     masks = {"embedding.weight": _some(network.embedding.weight)}
-    for name, (rows, columns) in wanted.items():
-        mask = torch.zeros(network.get_parameter(name).shape, dtype=torch.bool)
-        # Both weights of a layer share their rows: one generator a layer, rows drawn first.
-        shared = torch.Generator().manual_seed(len(name.partition("weight")[0]) + rows)
-        kept_rows = torch.randperm(mask.shape[0], generator=shared)[:rows].sort().values
-        kept_columns = torch.randperm(mask.shape[1])[:columns].sort().values
-        mask[kept_rows.unsqueeze(1), kept_columns] = True
-        masks[name] = mask
+    below = torch.randperm(units)[:embedding]
+    for layer, count in ((0, first), (1, second)):
+        order = torch.randperm(units)
+        recurrent, above = order[:count], order[count // 2 : count // 2 + count]
+        used = order[: count // 2 + count]
+        gates = torch.cat([used + gate * units for gate in range(4)])
+        rows = gates[torch.randperm(len(gates))[: 4 * count]]
+        for leaf, columns in (("weight_ih", below), ("weight_hh", recurrent)):
+            name = f"layers.{layer}.{leaf}_l0"
+            masks[name] = torch.zeros(network.get_parameter(name).shape, dtype=torch.bool)
+            masks[name][rows.unsqueeze(1), columns] = True
+        below = above
+    masks["decoder.weight"] = torch.zeros(WORDS, units, dtype=torch.bool)
+    masks["decoder.weight"][:, below] = True
     return compact(network, layout, masks).eval()
 
 
