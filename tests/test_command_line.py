@@ -43,7 +43,22 @@ def test_help_does_not_load_pytorch():
     subprocess.run([sys.executable, "-c", probe], check=True, capture_output=True)
 
 
-@pytest.mark.parametrize("command", ["learn", "reproduce", "search", "sample", "demo", "recipes"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "learn",
+        "resume",
+        "reproduce",
+        "search",
+        "demo",
+        "evaluate",
+        "predict",
+        "sample",
+        "inspect",
+        "compare",
+        "recipes",
+    ],
+)
 def test_every_command_shows_an_example(command):
     answer = CliRunner().invoke(app, [command, "--help"])
     assert answer.exit_code == 0
@@ -54,7 +69,7 @@ def test_learn_leaves_a_run_folder_and_goes_on_in_it(tmp_path, monkeypatch, caps
     arguments = ("learn", "digits", "--out", str(tmp_path / "run"), *QUICK)
     code, out, _ = run(*arguments, monkeypatch=monkeypatch, capsys=capsys)
     assert code == 0
-    assert re.search(r"Members +[│|] 2 ", out)
+    assert re.search(r"Members +│ 12 ", out)
     assert re.search(r"Error % +│ +\d", out)
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [
         ".lock",

@@ -12,9 +12,9 @@ from sparsemble.experiments import mnist
 from sparsemble.experiments.demo import comparison
 from sparsemble.experiments.jobs import Job, chain_key, run_jobs
 from sparsemble.experiments.mnist_tables import table1, table2
-from sparsemble.experiments.results import read_result, write_result
-from sparsemble.experiments.sheets import put_into, spread
 from sparsemble.recipes import load_recipe
+from sparsemble.runs.results import read_result, write_result
+from sparsemble.runs.sheets import put_into, spread
 
 ROOT = Path(__file__).parent.parent
 QUICK = {

@@ -11,8 +11,8 @@ from sparsemble.ensemble import LanguageEnsemble
 from sparsemble.experiments import ptb, ptb_tables
 from sparsemble.experiments.figure4b import curves_of, figure_sheet, read_curves, write_curves
 from sparsemble.experiments.jobs import Job, chain_key, run_jobs
-from sparsemble.experiments.summary import summary
 from sparsemble.recipes import load_recipe
+from sparsemble.runs.summary import summary
 
 TINY = {
     "data.name": "grammar",

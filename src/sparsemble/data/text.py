@@ -90,6 +90,11 @@ def corpus_of(
     )
 
 
+def read_words(path: Path) -> list[str]:
+    """The words of a text file, with `<eos>` after every line that has any."""
+    return _words(_bytes(path), str(path))
+
+
 def _files_in(folder: Path) -> dict[str, Path]:
     """The file of each part in a folder; exactly one each."""
     if not folder.is_dir():

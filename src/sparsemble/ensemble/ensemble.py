@@ -106,6 +106,10 @@ class Ensemble(BaseEnsemble):
             raise InputError(f"{folder} holds language models: use LanguageEnsemble.load")
         return loaded
 
+    def in_order(self, inputs: Any, feature_names: Sequence[str] | None) -> Tensor:
+        """Inputs checked, their named columns in the order learned."""
+        return self._checked(inputs, feature_names)
+
     def _checked(self, inputs: Any, feature_names: Sequence[str] | None) -> Tensor:
         tensor = as_inputs(inputs, "the inputs")
         if feature_names is not None:

@@ -9,11 +9,11 @@ from rich.console import Console
 from safetensors.torch import save as to_safetensors
 
 from sparsemble.data import digits
-from sparsemble.experiments.results import Result, run_recipe
-from sparsemble.experiments.sheets import Sheet
 from sparsemble.recipes import Recipe, load_recipe
 from sparsemble.recipes.models import FeedForwardSettings
 from sparsemble.runs.progress import TerminalProgress
+from sparsemble.runs.results import Result, run_recipe
+from sparsemble.runs.sheets import Sheet
 
 
 def demonstrate(console: Console, folder: Path | None = None) -> Sheet:

@@ -16,8 +16,8 @@ from torch import Tensor
 from sparsemble.data import Corpus
 from sparsemble.ensemble import LanguageEnsemble
 from sparsemble.experiments.jobs import Job, ensemble_folder
-from sparsemble.experiments.results import VALID_STREAMS, Result
-from sparsemble.experiments.sheets import Sheet
+from sparsemble.runs.results import VALID_STREAMS, Result
+from sparsemble.runs.sheets import Sheet
 from sparsemble.settings import Settings
 from sparsemble.store import read_json, write_json
 

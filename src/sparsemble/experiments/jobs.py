@@ -17,9 +17,9 @@ from pathlib import Path
 from rich.console import Console
 
 from sparsemble.errors import InputError
-from sparsemble.experiments.results import Result, read_result, run_recipe, write_result
 from sparsemble.recipes import Recipe
 from sparsemble.runs.progress import TerminalProgress
+from sparsemble.runs.results import Result, read_result, run_recipe, write_result
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from rich.console import Console
 
 from sparsemble.errors import InputError
 from sparsemble.experiments.jobs import Job, run_jobs
-from sparsemble.experiments.results import Result, read_result
 from sparsemble.recipes import load_recipe
+from sparsemble.runs.results import Result, read_result
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from sparsemble.experiments.mnist import ROWS, Row
-from sparsemble.experiments.results import Result
-from sparsemble.experiments.sheets import Sheet, spread
+from sparsemble.runs.results import Result
+from sparsemble.runs.sheets import Sheet, spread
 
 
 def table1(results: Mapping[str, Sequence[Result]]) -> Sheet:

@@ -17,8 +17,8 @@ from sparsemble.data import ptb
 from sparsemble.errors import InputError
 from sparsemble.experiments.figure4b import Curves, measure_curves, write_curves
 from sparsemble.experiments.jobs import Job, run_jobs
-from sparsemble.experiments.results import Result, read_result
 from sparsemble.recipes import builtin_names, load_recipe
+from sparsemble.runs.results import Result, read_result
 
 SizeName = Literal["small", "medium", "large"]
 TABLE_SIZE: dict[int, SizeName] = {3: "medium", 5: "large"}

@@ -6,8 +6,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from sparsemble.experiments.ptb import CITED, ROWS, TABLE_SIZE, Figures, Row, SizeName
-from sparsemble.experiments.results import Result
-from sparsemble.experiments.sheets import Sheet, spread
+from sparsemble.runs.results import Result
+from sparsemble.runs.sheets import Sheet, spread
 
 Results = Mapping[str, Sequence[Result]]
 

@@ -26,9 +26,9 @@ from rich.console import Console
 
 from sparsemble.errors import InputError
 from sparsemble.experiments.jobs import Job, chain_key, run_jobs
-from sparsemble.experiments.results import Result
-from sparsemble.experiments.sheets import Sheet
 from sparsemble.recipes import TextData, load_recipe
+from sparsemble.runs.results import Result
+from sparsemble.runs.sheets import Sheet
 from sparsemble.settings import Settings
 from sparsemble.store import write_json
 

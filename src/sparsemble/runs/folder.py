@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from sparsemble.errors import CorruptFileError, InputError
+from sparsemble.recipes import Recipe
 from sparsemble.stages import ChainState, Sample
 from sparsemble.stages.observer import EpochRecord, Rollback
 from sparsemble.store import (
@@ -143,6 +144,14 @@ class RunFolder:
         self.retrain = StageFolder(path / "retrain")
         self.ensemble = path / "ensemble"
         self.result = path / "result.json"
+
+    def recipe(self) -> Recipe:
+        """The resolved recipe the run was begun with."""
+        file = self.path / "run.json"
+        if not file.is_file():
+            raise InputError(f"{self.path} is not a run folder: it has no run.json")
+        recipe: Recipe = Recipe.read(read_json(file).get("recipe"), source=str(file))
+        return recipe
 
     def claim(self, description: Mapping[str, Any]) -> dict[str, Any]:
         """Write `run.json`, or check that the folder holds the same run; return what it says."""

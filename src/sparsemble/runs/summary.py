@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sparsemble.experiments.results import Result
-from sparsemble.experiments.sheets import Sheet
+from sparsemble.errors import InputError
+from sparsemble.runs.results import Result
+from sparsemble.runs.sheets import Sheet
 
 _CLASSES = (
     ("Error %", "error", ".2%"),
@@ -28,6 +29,8 @@ _TRUE = {
 
 def summary(results: Sequence[Result]) -> Sheet:
     """One column a result."""
+    if len({_metrics(result) for result in results}) > 1:
+        raise InputError("language models and classifiers cannot be compared in one table")
     metrics = results[-1].metrics
     columns = [[result.recipe.name, *_column(result)] for result in results]
     if "entropy_perplexity" in metrics:

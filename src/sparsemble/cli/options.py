@@ -1,0 +1,72 @@
+"""What the commands share: options, where output goes, and how settings are written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+DataFolder = Annotated[
+    Path | None,
+    typer.Option("--data", help="Folder with data sets; default: SPARSEMBLE_DATA or a cache."),
+]
+Threads = Annotated[
+    int | None, typer.Option("--threads", min=1, help="CPU threads; default: PyTorch's choice.")
+]
+Jobs = Annotated[
+    int, typer.Option("--jobs", min=1, help="Processes at a time; more than one use 1 thread each.")
+]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a setting, as chain.epochs=20."),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only results.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Results as JSON, for programs.")]
+Saved = Annotated[Path, typer.Argument(help="A run folder, or a saved ensemble.")]
+
+
+def use_threads(threads: int | None) -> None:
+    """Compute with so many threads."""
+    if threads is not None:
+        import torch
+
+        torch.set_num_threads(threads)
+
+
+def results_console() -> Any:
+    """Where results go."""
+    from rich.console import Console
+
+    return Console(highlight=False, soft_wrap=True)
+
+
+def progress_console(*, quiet: bool = False) -> Any:
+    """Where progress goes: out of the way of results that are piped on."""
+    from rich.console import Console
+
+    return Console(highlight=False, soft_wrap=True, stderr=True, quiet=quiet)
+
+
+def print_json(value: Any) -> None:
+    """Results for a program."""
+    print(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def parsed_changes(changes: list[str] | None) -> dict[str, Any]:
+    """`KEY=VALUE` pairs with TOML values; anything that is not TOML is taken as text."""
+    import tomllib
+
+    from sparsemble.errors import InputError
+
+    parsed = {}
+    for change in changes or []:
+        key, separator, text = change.partition("=")
+        if not separator or not key:
+            raise InputError(f"--set {change!r}: write KEY=VALUE, as chain.epochs=20")
+        try:
+            parsed[key] = tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            parsed[key] = text
+    return parsed

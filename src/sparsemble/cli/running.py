@@ -1,0 +1,258 @@
+"""Commands that compute: learn, resume, demo, search, reproduce."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sparsemble.cli.application import app
+from sparsemble.cli.options import (
+    AsJson,
+    Changes,
+    DataFolder,
+    Jobs,
+    Quiet,
+    Threads,
+    parsed_changes,
+    print_json,
+    progress_console,
+    results_console,
+    use_threads,
+)
+
+if TYPE_CHECKING:
+    from sparsemble.recipes import Recipe
+
+
+@app.command()
+def learn(
+    recipe: Annotated[str, typer.Argument(help="A built-in recipe or a TOML file.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Run folder; default runs/NAME.")
+    ] = None,
+    changes: Changes = None,
+    baseline: Annotated[
+        bool, typer.Option(help="Also train what the recipe is compared with, if it names that.")
+    ] = True,
+    data: DataFolder = None,
+    threads: Threads = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Learn an ensemble by RECIPE; the same command again goes on where it stopped.
+
+    Example: sparsemble learn digits --out runs/digits
+    """
+    from sparsemble.recipes import load_recipe
+
+    use_threads(threads)
+    resolved = load_recipe(recipe, parsed_changes(changes))
+    folder = out or Path("runs") / resolved.name
+    _run(resolved, folder, baseline=baseline, data=data, quiet=quiet, as_json=as_json)
+
+
+@app.command()
+def resume(
+    folder: Annotated[Path, typer.Argument(help="The run folder.")],
+    data: DataFolder = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Go on with a run that was stopped or killed; nothing but its folder is needed.
+
+    Example: sparsemble resume runs/digits
+    """
+    from sparsemble.runs.folder import RunFolder
+
+    run = RunFolder(folder)
+    if run.result.exists() and not quiet:
+        progress_console().print(f"{folder} is complete: nothing is left to do")
+    baseline = (folder / "baseline").is_dir()
+    _run(run.recipe(), folder, baseline=baseline, data=data, quiet=quiet, as_json=as_json)
+
+
+def _run(
+    recipe: Recipe,
+    folder: Path,
+    *,
+    baseline: bool,
+    data: Path | None,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Run a recipe, and before it the one it is compared with; print what came out."""
+    from sparsemble.recipes import load_recipe
+    from sparsemble.runs.progress import TerminalProgress
+    from sparsemble.runs.results import run_recipe
+    from sparsemble.runs.summary import summary
+
+    runs = {recipe: folder}
+    if baseline and recipe.baseline is not None:
+        compared = load_recipe(recipe.baseline, {"seed": recipe.seed})
+        runs = {compared: folder / "baseline", recipe: folder}
+    results = []
+    for each, place in runs.items():
+        progress = TerminalProgress(progress_console(quiet=quiet), each.name)
+        try:
+            results.append(run_recipe(each, place, data_folder=data, observer=progress))
+        finally:
+            progress.close()
+    if as_json:
+        print_json({"folder": str(folder), "results": [r.model_dump(mode="json") for r in results]})
+        return
+    console = results_console()
+    console.print(summary(results).rich())
+    for part, count in results[-1].unknown.items():
+        console.print(f"{count} words of the {part} text are not in the vocabulary: read as <unk>")
+    for finding in results[-1].findings:
+        console.print(
+            f"{finding.question}: {finding.text}",
+            style="yellow" if finding.verdict == "attention" else None,
+        )
+    console.print(f"saved in {folder / 'ensemble'}")
+
+
+@app.command()
+def reproduce(
+    experiment: Annotated[str, typer.Argument(help="Which experiment: mnist or ptb.")],
+    size: Annotated[
+        str, typer.Option("--size", help="Of the ptb networks: small, medium or large.")
+    ] = "small",
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Seeds 0, 1, … for each row.")] = 1,
+    ensemble_seeds: Annotated[
+        int, typer.Option("--ensemble-seeds", min=0, help="Seeds for the 18 dense networks.")
+    ] = 2,
+    rows: Annotated[
+        list[str] | None, typer.Option("--row", help="Only this row (may be repeated).")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for result files; default results/NAME.")
+    ] = None,
+    work: Annotated[
+        Path | None, typer.Option("--work", help="Folder for runs under way; default runs/NAME.")
+    ] = None,
+    jobs: Jobs = 1,
+    figure4b: Annotated[
+        bool, typer.Option("--figure4b", help="Of ptb: run and measure Figure 4b instead.")
+    ] = False,
+    tables: Annotated[
+        bool, typer.Option("--tables", help="Only print the tables of the result files.")
+    ] = False,
+    into: Annotated[
+        Path | None, typer.Option("--into", help="Put the tables between this file's marks.")
+    ] = None,
+    data: DataFolder = None,
+    threads: Threads = None,
+) -> None:
+    """Run an experiment of the paper and print its tables beside the paper's figures.
+
+    Example: sparsemble reproduce mnist --seeds 5 --jobs 2
+    """
+    from sparsemble.errors import InputError
+    from sparsemble.experiments import mnist, mnist_tables, ptb, ptb_tables
+    from sparsemble.experiments.figure4b import figure_sheet
+    from sparsemble.experiments.search import told
+    from sparsemble.runs.sheets import put_into
+
+    if experiment not in ("mnist", "ptb"):
+        raise InputError(f"experiment {experiment!r} is not known; there are mnist and ptb")
+    use_threads(threads)
+    console = results_console()
+    results_folder = out or Path("results") / experiment
+    settings: Any = {
+        "seeds": seeds,
+        "out": results_folder,
+        "work": work or Path("runs") / experiment,
+        "rows": rows or (),
+        "processes": jobs,
+        "data_folder": data,
+        "console": progress_console(),
+    }
+    chosen = ptb.checked_size(size)
+    if figure4b:
+        if experiment != "ptb":
+            raise InputError("--figure4b is a figure of ptb")
+        curves = ptb.figure4b(
+            size=size,
+            out=results_folder,
+            work=settings["work"],
+            data_folder=data,
+            console=progress_console(),
+        )
+        console.print(figure_sheet(curves).rich())
+        return
+    if not tables:
+        running = (
+            mnist.reproduce(ensemble_seeds=ensemble_seeds, **settings)
+            if experiment == "mnist"
+            else ptb.reproduce(size=size, **settings)
+        )
+        for job, result in running:
+            console.print(
+                f"{job.recipe.name} seed {job.recipe.seed}: {told(result)}, "
+                f"parameters {result.parameters_ratio:.2f}×, FLOPs {result.flops_ratio:.2f}×"
+            )
+    if experiment == "mnist":
+        found = mnist.results_in(results_folder)
+        sheets = [mnist_tables.table1(found), mnist_tables.table2(found)]
+    else:
+        found = ptb.results_in(results_folder, chosen)
+        sheets = ptb_tables.sheets(found, chosen)
+    if not any(found.values()):
+        raise InputError(f"there are no result files of {experiment} in {results_folder}")
+    for sheet in sheets:
+        console.print(sheet.rich())
+    if into is not None:
+        put_into(into, experiment, sheets)
+
+
+@app.command()
+def search(
+    file: Annotated[Path, typer.Argument(help="A TOML file that says what to try.")],
+    out: Annotated[Path, typer.Option("--out", help="Result file.")] = Path("search.json"),
+    work: Annotated[Path, typer.Option("--work", help="Folder for runs under way.")] = Path(
+        "runs/search"
+    ),
+    jobs: Jobs = 1,
+    data: DataFolder = None,
+    threads: Threads = None,
+) -> None:
+    """Search for hyper-parameters on validation data.
+
+    Example: sparsemble search searches/mnist-gsp.toml --out results/mnist/search-gsp.json
+    """
+    from sparsemble.experiments.search import (
+        read_search,
+        run_search,
+        search_sheet,
+        told,
+        write_search,
+    )
+
+    use_threads(threads)
+    console = results_console()
+    plan = read_search(file)
+    found = []
+    for changes, result in run_search(
+        plan, work=work, processes=jobs, data_folder=data, console=progress_console()
+    ):
+        found.append((changes, result))
+        write_search(plan, found, out)
+        console.print(f"{changes}: {told(result)}, FLOPs {result.flops_ratio:.2f}×")
+    console.print(search_sheet(found).rich())
+
+
+@app.command()
+def demo(threads: Threads = None) -> None:
+    """Learn on the embedded digits, beside dense baselines, and print one table.
+
+    Example: sparsemble demo
+    """
+    from sparsemble.experiments.demo import demonstrate
+
+    # Networks this small only lose by sharing their work between threads.
+    use_threads(threads or 1)
+    console = results_console()
+    console.print(demonstrate(progress_console()).rich())

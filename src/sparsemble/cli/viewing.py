@@ -1,0 +1,80 @@
+"""Commands that look at what there is: recipes, inspect, compare."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sparsemble.cli.application import app
+from sparsemble.cli.options import AsJson, Saved, print_json, results_console
+
+
+@app.command()
+def recipes(
+    name: Annotated[str | None, typer.Argument(help="Print this recipe.")] = None,
+) -> None:
+    """List the built-in recipes, or print one.
+
+    Example: sparsemble recipes digits
+    """
+    from sparsemble.recipes import builtin_names, load_recipe, recipe_toml
+
+    if name is not None:
+        print(recipe_toml(name))
+        return
+    for known in builtin_names():
+        print(f"{known:22} {load_recipe(known).description}")
+
+
+@app.command()
+def inspect(saved: Saved, as_json: AsJson = False) -> None:
+    """Show what a run or a saved ensemble holds: members, their structure, what they cost.
+
+    Example: sparsemble inspect runs/digits
+    """
+    from sparsemble.errors import InputError
+    from sparsemble.runs.inspection import inspect_ensemble, inspect_run, members_sheet
+    from sparsemble.runs.opening import ensemble_folder, open_ensemble
+
+    run = inspect_run(saved)
+    ensemble = None
+    if ensemble_folder(saved) is not None:
+        ensemble = inspect_ensemble(open_ensemble(saved))
+    if run is None and ensemble is None:
+        raise InputError(f"{saved} holds neither a run nor an ensemble")
+    if as_json:
+        print_json(
+            {
+                "run": None if run is None else asdict(run),
+                "ensemble": None if ensemble is None else asdict(ensemble),
+            }
+        )
+        return
+    console = results_console()
+    if run is not None:
+        for line in run.lines():
+            console.print(line)
+    if ensemble is not None:
+        console.print(members_sheet(ensemble).rich())
+
+
+@app.command()
+def compare(
+    runs: Annotated[list[Path], typer.Argument(help="Finished run folders, or result files.")],
+    as_json: AsJson = False,
+) -> None:
+    """Show several finished runs in one table.
+
+    Example: sparsemble compare runs/digits runs/digits-sgd-ensemble
+    """
+    from sparsemble.runs.results import read_result
+    from sparsemble.runs.summary import summary
+
+    results = [read_result(run / "result.json" if run.is_dir() else run) for run in runs]
+    if as_json:
+        print_json([result.model_dump(mode="json") for result in results])
+    else:
+        results_console().print(summary(results).rich())

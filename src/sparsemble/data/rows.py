@@ -1,0 +1,99 @@
+"""Rows of numbers from files: CSV with or without a header, NPY, NPZ.
+
+A column called `label` holds what is to be predicted; in an NPZ file the arrays are `inputs` and,
+if known, `labels`. Nothing in these files can run code: pickled arrays are refused.
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from sparsemble.errors import InputError
+
+LABEL = "label"
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Inputs, one row an example; names of their columns and labels where the file has them."""
+
+    inputs: np.ndarray
+    names: tuple[str, ...] | None = None
+    labels: np.ndarray | None = None
+
+
+def read_rows(path: Path) -> Rows:
+    """The rows of a file, by its ending."""
+    readers = {".csv": _read_csv, ".npy": _read_npy, ".npz": _read_npz}
+    if path.suffix not in readers:
+        raise InputError(f"{path}: rows are read from {', '.join(readers)} files")
+    if not path.is_file():
+        raise InputError(f"{path} does not exist")
+    return readers[path.suffix](path)
+
+
+def _read_csv(path: Path) -> Rows:
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            lines = [line for line in csv.reader(file) if line]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path} cannot be read as CSV: {error}") from None
+    header = None if not lines or all(map(_is_number, lines[0])) else lines.pop(0)
+    if not lines:
+        raise InputError(f"{path} holds no rows")
+    width = len(lines[0]) if header is None else len(header)
+    where = header.index(LABEL) if header is not None and LABEL in header else None
+    numbers, labels = [], []
+    for number, line in enumerate(lines, 1 if header is None else 2):
+        if len(line) != width:
+            raise InputError(f"{path}: line {number} has {len(line)} columns, not {width}")
+        if where is not None:
+            labels.append(line[where])
+            line = line[:where] + line[where + 1 :]
+        bad = next((text for text in line if not _is_number(text)), None)
+        if bad is not None:
+            raise InputError(f"{path}: {bad!r} in line {number} is not a number")
+        numbers.append([float(text) for text in line])
+    names = None if header is None else tuple(name for name in header if name != LABEL)
+    return Rows(
+        np.array(numbers, np.float32), names, np.array(labels) if where is not None else None
+    )
+
+
+def _read_npy(path: Path) -> Rows:
+    return Rows(_loaded(path))
+
+
+def _read_npz(path: Path) -> Rows:
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            if "inputs" not in arrays:
+                raise InputError(f"{path} holds {', '.join(arrays) or 'nothing'}, not 'inputs'")
+            labels = arrays.get("labels")
+            return Rows(arrays["inputs"], None, labels)
+    except InputError:
+        raise
+    except Exception as error:  # damaged archives raise what their layer raises
+        raise InputError(f"{path} cannot be read as NPZ: {error}") from None
+
+
+def _loaded(path: Path) -> np.ndarray:
+    try:
+        array = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise InputError(f"{path} cannot be read as NPY: {error}") from None
+    if not isinstance(array, np.ndarray):
+        raise InputError(f"{path} is not an NPY file of one array")
+    return array
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,27 @@
+"""Opening what a run left: a path may name the run's folder or the saved ensemble itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sparsemble.ensemble import BaseEnsemble
+from sparsemble.ensemble.saving import MANIFEST, load_ensemble
+from sparsemble.errors import InputError
+
+
+def ensemble_folder(saved: Path) -> Path | None:
+    """Where the ensemble lies, if there is one."""
+    for folder in (saved, saved / "ensemble"):
+        if (folder / MANIFEST).is_file():
+            return folder
+    return None
+
+
+def open_ensemble(saved: Path) -> BaseEnsemble:
+    """The ensemble of a finished run, or a saved one, of whatever kind."""
+    folder = ensemble_folder(saved)
+    if folder is None:
+        if (saved / "run.json").is_file():
+            raise InputError(f"{saved} holds a run that is not finished: sparsemble resume {saved}")
+        raise InputError(f"{saved} is not a folder with a saved ensemble")
+    return load_ensemble(folder)

@@ -1,0 +1,148 @@
+"""Using a saved ensemble on files and named data: metrics, predictions, next words."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from sparsemble.data import Dataset, as_dataset, digits, grammar, mnist, ptb
+from sparsemble.data.rows import Rows, read_rows
+from sparsemble.data.text import PARTS, read_words
+from sparsemble.ensemble import BaseEnsemble, Ensemble, LanguageEnsemble
+from sparsemble.errors import InputError
+from sparsemble.store import write_atomically
+
+
+def evaluate_on(
+    ensemble: BaseEnsemble,
+    name: str,
+    *,
+    part: str = "test",
+    streams: int = 1,
+    data_folder: Path | None = None,
+) -> dict[str, Any]:
+    """Metrics of an ensemble on a named data set or on a file."""
+    if isinstance(ensemble, LanguageEnsemble):
+        return _evaluate_text(ensemble, name, part, streams, data_folder)
+    assert isinstance(ensemble, Ensemble)
+    if name in ("digits", "mnist"):
+        data = digits()[1] if name == "digits" else mnist(data_folder)[1]
+    else:
+        data = _labelled(ensemble, read_rows(Path(name)), name)
+    return {"examples": len(data), **asdict(ensemble.evaluate(data))}
+
+
+def _labelled(ensemble: Ensemble, rows: Rows, source: str) -> Dataset:
+    """The rows of a file as a data set that the ensemble can be measured on."""
+    if rows.labels is None:
+        raise InputError(f"{source} has no labels: name a column 'label' (CSV) or an array (NPZ)")
+    inputs = ensemble.in_order(rows.inputs, rows.names if ensemble.feature_names else None)
+    known = ensemble.class_names
+    labels: Any = rows.labels
+    if known is None or (rows.labels.dtype.kind == "U" and not set(rows.labels) <= set(known)):
+        labels = rows.labels.astype("float")  # indices that were written as text
+    return as_dataset(
+        inputs,
+        labels,
+        num_classes=ensemble[0].layout.outputs.size,
+        class_names=known,
+        scaling=ensemble.scaling,
+        source=source,
+    )
+
+
+def _evaluate_text(
+    ensemble: LanguageEnsemble, name: str, part: str, streams: int, data_folder: Path | None
+) -> dict[str, Any]:
+    if part not in PARTS:
+        raise InputError(f"part {part!r} is not one of {', '.join(PARTS)}")
+    if name in ("grammar", "ptb"):
+        corpus = grammar() if name == "grammar" else ptb(data_folder)
+        words = corpus.vocabulary.decode(getattr(corpus, part))
+    else:
+        words = read_words(Path(name))
+    tokens, unknown = ensemble.vocabulary.encode(words, name)
+    score = ensemble.score(tokens, streams=streams)
+    return {
+        "tokens": score.tokens,
+        "unknown": unknown,
+        "perplexity": score.perplexity,
+        "best member's perplexity": min(score.members),
+    }
+
+
+def predict_rows(ensemble: BaseEnsemble, path: Path) -> list[dict[str, Any]]:
+    """For every row of a file: the class, how uncertain it is, every class's probability."""
+    assert isinstance(ensemble, Ensemble)
+    rows = read_rows(path)
+    names = rows.names if ensemble.feature_names is not None else None
+    probabilities = ensemble.predict_proba(rows.inputs, names)
+    doubt = ensemble.uncertainty(rows.inputs, names)
+    classes = ensemble.class_names or tuple(map(str, range(probabilities.shape[1])))
+    return [
+        {
+            "prediction": classes[int(own.argmax())],
+            "entropy": float(entropy),
+            "mutual_information": float(information),
+            "probabilities": dict(zip(classes, map(float, own), strict=True)),
+        }
+        for own, entropy, information in zip(
+            probabilities, doubt.entropy, doubt.mutual_information, strict=True
+        )
+    ]
+
+
+def write_rows(rows: list[dict[str, Any]], out: Path | None) -> None:
+    """Predictions as CSV, into a file or onto the terminal."""
+    header = ["prediction", "entropy", "mutual_information", *rows[0]["probabilities"]]
+    lines = [
+        [
+            row["prediction"],
+            f"{row['entropy']:.6g}",
+            f"{row['mutual_information']:.6g}",
+            *(f"{p:.6g}" for p in row["probabilities"].values()),
+        ]
+        for row in rows
+    ]
+    if out is None:
+        csv.writer(sys.stdout, lineterminator="\n").writerows([header, *lines])
+        return
+    text = "".join(",".join(_quoted(cell) for cell in line) + "\n" for line in [header, *lines])
+    write_atomically(out, text.encode())
+
+
+def _quoted(cell: str) -> str:
+    return f'"{cell.replace(chr(34), chr(34) * 2)}"' if set(cell) & set(',"\n\r') else cell
+
+
+@dataclass(frozen=True)
+class TextPrediction:
+    """What a language ensemble says about a text."""
+
+    tokens: int
+    unknown: int
+    perplexity: float
+    next_words: list[tuple[str, float]]
+
+    def text(self) -> str:
+        """For people."""
+        lines = [
+            f"perplexity {self.perplexity:.2f} on {self.tokens} tokens ({self.unknown} unknown)"
+        ]
+        lines += [f"{probability:7.2%}  {word}" for word, probability in self.next_words]
+        return "\n".join(lines)
+
+
+def predict_text(ensemble: LanguageEnsemble, path: Path, words: int) -> TextPrediction:
+    """Perplexity of a text, and the most probable words after its last line's last word."""
+    read = read_words(path)
+    tokens, unknown = ensemble.vocabulary.encode(read, str(path))
+    return TextPrediction(
+        len(tokens),
+        unknown,
+        ensemble.score(tokens).perplexity,
+        ensemble.next_words(read[:-1], words),
+    )

@@ -1,0 +1,232 @@
+"""Using what a run left: evaluate, predict, inspect, compare, resume, from the command line."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+
+from sparsemble.cli.app import main
+from sparsemble.data import digits, grammar
+from sparsemble.ensemble import Ensemble, LanguageEnsemble
+
+QUICK = [
+    "--set=chain.chains=1",
+    "--set=chain.epochs=8",
+    "--set=chain.burn_in=4",
+    "--set=chain.interval=2",
+    "--set=retrain.epochs=1",
+]
+QUICK_TEXT = [
+    "--no-baseline",
+    "--set=data.portion=0.05",
+    "--set=network.hidden=[10, 8]",
+    "--set=chain.epochs=2",
+    "--set=chain.burn_in=0",
+    "--set=chain.interval=1",
+    "--set=retrain.epochs=1",
+]
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    def run(*arguments):
+        monkeypatch.setattr("sys.argv", ["sparsemble", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        said = capsys.readouterr()
+        return stop.value.code, said.out, said.err
+
+    return run
+
+
+def learned_in(folder, recipe, *arguments):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "sys.argv", ["sparsemble", "learn", recipe, "--quiet", f"--out={folder}", *arguments]
+        )
+        with pytest.raises(SystemExit) as stop:
+            main()
+    assert stop.value.code == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
+    return learned_in(tmp_path_factory.mktemp("digits") / "run", "digits", *QUICK)
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    return learned_in(tmp_path_factory.mktemp("grammar") / "run", "grammar", *QUICK_TEXT)
+
+
+def test_evaluate_measures_on_named_data(command, images):
+    code, out, _ = command("evaluate", images, "--on", "digits", "--json")
+    figures = json.loads(out)
+    expected = Ensemble.load(images / "ensemble").evaluate(digits()[1])
+    assert code == 0
+    assert figures["examples"] == 897
+    assert figures["error"] == expected.error
+
+
+def write_csv(path, header, rows):
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([header, *rows])
+    return path
+
+
+def digits_csv(folder, count, *, shuffled=False, labelled=False):
+    """The first test images as CSV, with the columns in another order if asked."""
+    test = digits()[1]
+    names, rows = list(test.feature_names), test.inputs[:count].tolist()
+    if shuffled:
+        names, rows = names[::-1], [row[::-1] for row in rows]
+    if labelled:
+        names = [*names, "label"]
+        rows = [[*row, int(y)] for row, y in zip(rows, test.targets[:count], strict=True)]
+    return write_csv(folder / "rows.csv", names, rows)
+
+
+def test_predict_gives_probabilities_and_uncertainty_of_rows(command, images, tmp_path):
+    path = digits_csv(tmp_path, 5, shuffled=True)
+    code, out, _ = command("predict", images, path)
+    lines = list(csv.DictReader(io.StringIO(out)))
+    ensemble = Ensemble.load(images / "ensemble")
+    inputs = digits()[1].inputs[:5]
+    wanted = ensemble.predict_proba(inputs)
+    assert code == 0
+    got = np.array([[float(line[str(k)]) for k in range(10)] for line in lines])
+    np.testing.assert_allclose(got, wanted, atol=1e-5)
+    assert [line["prediction"] for line in lines] == [str(k) for k in wanted.argmax(1)]
+    entropies = ensemble.uncertainty(inputs).entropy.numpy()
+    np.testing.assert_allclose([float(x["entropy"]) for x in lines], entropies, atol=1e-4)
+
+
+def test_predictions_go_into_a_file(command, images, tmp_path):
+    np.save(tmp_path / "rows.npy", digits()[1].inputs[:3].numpy())
+    out = tmp_path / "found.csv"
+    code, said, _ = command("predict", images, tmp_path / "rows.npy", "--out", out)
+    assert (code, said) == (0, "")
+    assert len(list(csv.DictReader(out.open()))) == 3
+
+
+def test_a_labelled_file_can_be_evaluated(command, images, tmp_path):
+    path = digits_csv(tmp_path, 60, labelled=True)
+    code, out, _ = command("evaluate", images, "--on", path, "--json")
+    test = digits()[1]
+    predicted = Ensemble.load(images / "ensemble").predict(test.inputs[:60])
+    assert code == 0
+    assert json.loads(out)["error"] == (predicted != test.targets[:60].numpy()).mean()
+    np.savez(tmp_path / "rows.npz", inputs=test.inputs[:60], labels=test.targets[:60])
+    _, again, _ = command("evaluate", images, "--on", tmp_path / "rows.npz", "--json")
+    assert json.loads(again) == json.loads(out)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("rows.csv", b"a,b\n1,2\n", "feature 'pixel_0_0' is missing"),
+        ("rows.csv", b"1,2\n1\n", "line 2 has 1 columns, not 2"),
+        ("rows.csv", b"a,b\n1,x\n", "'x' in line 2 is not a number"),
+        ("rows.csv", b"a,b\n", "holds no rows"),
+        ("rows.csv", b"\xff\xfe1,2\n", "cannot be read as CSV"),
+        ("rows.npy", b"\x80\x04N.", "cannot be read as NPY"),
+        ("rows.npz", b"nonsense", "cannot be read as NPZ"),
+        ("rows.txt", b"1 2", "rows are read from .csv, .npy, .npz files"),
+    ],
+)
+def test_bad_rows_are_one_clear_message(command, images, tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    code, out, err = command("predict", images, tmp_path / name)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_pickled_arrays_are_refused(command, images, tmp_path):
+    np.save(tmp_path / "rows.npy", np.array([{"a": 1}]), allow_pickle=True)
+    code, _, err = command("predict", images, tmp_path / "rows.npy")
+    assert code == 2
+    assert "cannot be read as NPY" in err
+
+
+def test_a_text_gets_its_perplexity_and_next_words(command, text, tmp_path):
+    ensemble = LanguageEnsemble.load(text / "ensemble")
+    words = grammar().vocabulary.decode(grammar().test[:200])
+    lines = " ".join(words).replace("<eos>", "\n")
+    (tmp_path / "mine.txt").write_text(lines)
+    code, out, _ = command("predict", text, tmp_path / "mine.txt", "--json", "--words", 3)
+    found = json.loads(out)
+    assert code == 0
+    assert found["unknown"] == 0
+    assert [p for _, p in found["next_words"]] == sorted(
+        (p for _, p in found["next_words"]), reverse=True
+    )
+    _, said, _ = command("evaluate", text, "--on", tmp_path / "mine.txt", "--json")
+    assert json.loads(said)["perplexity"] == found["perplexity"]
+    _, whole, _ = command("evaluate", text, "--on", "grammar", "--part", "valid", "--json")
+    expected = ensemble.score(grammar().valid).perplexity
+    assert json.loads(whole) | {"perplexity": expected} == json.loads(whole)
+
+
+def test_inspect_shows_members_and_what_the_folder_holds(command, images):
+    code, out, _ = command("inspect", images, "--json")
+    seen = json.loads(out)
+    assert code == 0
+    assert (seen["run"]["recipe"], seen["run"]["finished"]) == ("digits", True)
+    assert seen["run"]["epochs"] == {"chain": 8, "retrain": 1}
+    ensemble = Ensemble.load(images / "ensemble")
+    assert [m["parameters"] for m in seen["ensemble"]["members"]] == [
+        member.cost.parameters for member in ensemble
+    ]
+    _, said, _ = command("inspect", images / "ensemble")
+    assert "2 classifiers, feedforward/outgoing" in said
+
+
+def test_compare_puts_runs_side_by_side(command, images, text):
+    code, out, _ = command("compare", images, images)
+    assert code == 0
+    assert out.count("digits") == 2
+    code, _, err = command("compare", images, text)
+    assert code == 2
+    assert "cannot be compared" in err
+
+
+def test_resuming_a_finished_run_does_nothing_and_says_so(command, images):
+    before = {p: p.stat().st_mtime_ns for p in images.rglob("*") if p.is_file()}
+    code, _, err = command("resume", images)
+    assert code == 0
+    assert "is complete: nothing is left to do" in err
+    assert {p: p.stat().st_mtime_ns for p in images.rglob("*") if p.is_file()} == before
+
+
+def test_a_run_resumes_from_its_folder_alone(command, tmp_path):
+    folder = learned_in(tmp_path / "run", "digits", *QUICK)
+    whole = (folder / "ensemble" / "manifest.json").read_bytes()
+    for path in [folder / "result.json", *(folder / "ensemble").iterdir()]:
+        path.unlink()
+    for path in (folder / "retrain").iterdir():
+        path.unlink()
+    code, _, err = command("evaluate", folder, "--on", "digits")
+    assert code == 2
+    assert "is not finished: sparsemble resume" in err
+    assert command("resume", folder, "--quiet")[0] == 0
+    assert (folder / "ensemble" / "manifest.json").read_bytes() == whole
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["resume", "nowhere"], "nowhere is not a run folder: it has no run.json"),
+        (["evaluate", "nowhere", "--on", "digits"], "not a folder with a saved ensemble"),
+        (["inspect", "nowhere"], "nowhere holds neither a run nor an ensemble"),
+        (["compare", "nowhere"], "nowhere"),
+    ],
+)
+def test_what_is_not_there_is_said(command, arguments, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = command(*arguments)
+    assert code == 2
+    assert message in err
