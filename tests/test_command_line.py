@@ -136,7 +136,7 @@ def test_an_interrupt_exits_with_130_and_says_how_to_go_on(tmp_path):
     )
     answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert answer.returncode == 130
-    assert "interrupted; a run that has a folder goes on" in answer.stderr
+    assert "stopped and saved; go on with: sparsemble resume" in answer.stderr
     assert "Traceback" not in answer.stderr
 
 

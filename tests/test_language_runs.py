@@ -100,7 +100,7 @@ def test_a_run_stopped_within_an_epoch_and_started_again_gives_the_same_bits(
     corpus, learned, tmp_path, monkeypatch, at
 ):
     # A checkpoint after every step: the resumed run begins in the middle of a carried state.
-    monkeypatch.setattr("sparsemble.runs.keeper.Keeper.__init__.__defaults__", (None, 0.0))
+    monkeypatch.setattr("sparsemble.runs.keeper.CHECKPOINT_EVERY", 0.0)
     with pytest.raises(Killed):
         sparsemble.learn(fresh, corpus, recipe(), folder=tmp_path, observer=KillAt(*at))
     resumed = sparsemble.learn(fresh, corpus, recipe(), folder=tmp_path)

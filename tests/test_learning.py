@@ -224,7 +224,7 @@ def test_a_run_stopped_anywhere_and_started_again_gives_the_same_bits(
     arrays, tmp_path, monkeypatch, at
 ):
     # A checkpoint after every step: the kill then loses nothing that a resumed run repeats.
-    monkeypatch.setattr("sparsemble.runs.keeper.Keeper.__init__.__defaults__", (None, 0.0))
+    monkeypatch.setattr("sparsemble.runs.keeper.CHECKPOINT_EVERY", 0.0)
     whole = sparsemble.learn(network(), arrays, recipe())
     with pytest.raises(Killed):
         sparsemble.learn(network(), arrays, recipe(), folder=tmp_path, observer=KillAt(*at))

@@ -11,7 +11,7 @@ from torch import nn
 
 from sparsemble.data import Scaling
 from sparsemble.ensemble import Ensemble
-from sparsemble.errors import CorruptFileError, InputError
+from sparsemble.errors import CorruptFileError, DiskFullError, InputError
 from sparsemble.layouts import feedforward_layout
 from sparsemble.members import Member, compact
 from sparsemble.stages import prune
@@ -259,7 +259,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_rest(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full_disk)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(DiskFullError, match=r"no space left to write .*value.json"):
         write_json(path, {"new": 2})
     assert read_json(path) == {"old": 1}
     assert [file.name for file in tmp_path.iterdir()] == ["value.json"]

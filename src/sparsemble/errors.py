@@ -1,7 +1,7 @@
 """What can go wrong, as exceptions a caller can tell apart.
 
 Every message names the value, where it came from and the remedy; the command line prints it as it
-stands and exits with code 2 for `InputError`, 1 for the others.
+stands and exits with code 2 for `InputError`, 130 for `InterruptedRunError`, 1 for the others.
 """
 
 
@@ -15,6 +15,14 @@ class InputError(SparsembleError, ValueError):
 
 class CorruptFileError(InputError):
     """A file that is damaged, truncated, foreign or tampered with."""
+
+
+class InterruptedRunError(SparsembleError):
+    """A run was asked to stop, and saved its state."""
+
+
+class DiskFullError(SparsembleError):
+    """There is no space left to write to; what was written before is whole."""
 
 
 class DivergedError(SparsembleError):

@@ -17,12 +17,14 @@ __all__ = ["app", "main", "running", "using", "viewing"]
 
 def main() -> None:
     """Run the command line; errors made for the user become one line and an exit code."""
-    from sparsemble.errors import InputError, SparsembleError
+    from sparsemble.errors import InputError, InterruptedRunError, SparsembleError
 
     try:
         app()
     except InputError as error:
         _fail(str(error), 2)
+    except InterruptedRunError as error:
+        _fail(str(error), 130)
     except SparsembleError as error:
         _fail(str(error), 1)
     except OSError as error:

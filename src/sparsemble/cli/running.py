@@ -11,6 +11,7 @@ from sparsemble.cli.application import app
 from sparsemble.cli.options import (
     AsJson,
     Changes,
+    Code,
     DataFolder,
     Jobs,
     Quiet,
@@ -56,21 +57,27 @@ def learn(
 @app.command()
 def resume(
     folder: Annotated[Path, typer.Argument(help="The run folder.")],
+    code: Code = None,
     data: DataFolder = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Go on with a run that was stopped or killed; nothing but its folder is needed.
 
+    Only code of your own, if the recipe names some, must be named again with --code.
+
     Example: sparsemble resume runs/digits
     """
+    from sparsemble.recipes.code import check_named
     from sparsemble.runs.folder import RunFolder
 
     run = RunFolder(folder)
+    recipe = run.recipe()
+    check_named(recipe.code, code or (), str(folder))
     if run.result.exists() and not quiet:
         progress_console().print(f"{folder} is complete: nothing is left to do")
     baseline = (folder / "baseline").is_dir()
-    _run(run.recipe(), folder, baseline=baseline, data=data, quiet=quiet, as_json=as_json)
+    _run(recipe, folder, baseline=baseline, data=data, quiet=quiet, as_json=as_json)
 
 
 def _run(
@@ -83,6 +90,7 @@ def _run(
     as_json: bool,
 ) -> None:
     """Run a recipe, and before it the one it is compared with; print what came out."""
+    from sparsemble.errors import InterruptedRunError
     from sparsemble.recipes import load_recipe
     from sparsemble.runs.progress import TerminalProgress
     from sparsemble.runs.results import run_recipe
@@ -97,6 +105,10 @@ def _run(
         progress = TerminalProgress(progress_console(quiet=quiet), each.name)
         try:
             results.append(run_recipe(each, place, data_folder=data, observer=progress))
+        except KeyboardInterrupt:
+            raise InterruptedRunError(
+                f"stopped and saved; go on with: sparsemble resume {folder}"
+            ) from None
         finally:
             progress.close()
     if as_json:

@@ -12,6 +12,7 @@ from sparsemble.cli.application import app
 from sparsemble.cli.options import (
     AsJson,
     DataFolder,
+    Factory,
     Saved,
     Threads,
     print_json,
@@ -29,6 +30,7 @@ def evaluate(
     ],
     part: Annotated[str, typer.Option(help="Of a text: train, valid or test.")] = "test",
     streams: Annotated[int, typer.Option(min=1, help="Of a text: pieces read side by side.")] = 1,
+    code: Factory = None,
     data: DataFolder = None,
     threads: Threads = None,
     as_json: AsJson = False,
@@ -41,7 +43,9 @@ def evaluate(
     from sparsemble.runs.prediction import evaluate_on
 
     use_threads(threads)
-    figures = evaluate_on(open_ensemble(saved), on, part=part, streams=streams, data_folder=data)
+    figures = evaluate_on(
+        open_ensemble(saved, code), on, part=part, streams=streams, data_folder=data
+    )
     if as_json:
         print_json(figures)
     else:
@@ -59,6 +63,7 @@ def predict(
         Path | None, typer.Option("--out", help="CSV file to write; default: the terminal.")
     ] = None,
     words: Annotated[int, typer.Option(min=1, help="After a text: how many next words.")] = 10,
+    code: Factory = None,
     threads: Threads = None,
     as_json: AsJson = False,
 ) -> None:
@@ -71,7 +76,7 @@ def predict(
     from sparsemble.runs.prediction import predict_rows, predict_text, write_rows
 
     use_threads(threads)
-    ensemble = open_ensemble(saved)
+    ensemble = open_ensemble(saved, code)
     if isinstance(ensemble, LanguageEnsemble):
         found = predict_text(ensemble, inputs, words)
         if as_json:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from sparsemble.cli.application import app
-from sparsemble.cli.options import AsJson, Saved, print_json, results_console
+from sparsemble.cli.options import AsJson, Factory, Saved, print_json, results_console
 
 
 @app.command()
@@ -30,7 +30,7 @@ def recipes(
 
 
 @app.command()
-def inspect(saved: Saved, as_json: AsJson = False) -> None:
+def inspect(saved: Saved, code: Factory = None, as_json: AsJson = False) -> None:
     """Show what a run or a saved ensemble holds: members, their structure, what they cost.
 
     Example: sparsemble inspect runs/digits
@@ -42,7 +42,7 @@ def inspect(saved: Saved, as_json: AsJson = False) -> None:
     run = inspect_run(saved)
     ensemble = None
     if ensemble_folder(saved) is not None:
-        ensemble = inspect_ensemble(open_ensemble(saved))
+        ensemble = inspect_ensemble(open_ensemble(saved, code))
     if run is None and ensemble is None:
         raise InputError(f"{saved} holds neither a run nor an ensemble")
     if as_json:

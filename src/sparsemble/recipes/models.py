@@ -8,10 +8,12 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Discriminator, Field, Tag, model_validator
 from torch import nn
 
-from sparsemble.data import Corpus, Dataset, digits, grammar, mnist, ptb, read_corpus
+from sparsemble.data import Corpus, Dataset, as_dataset, digits, grammar, mnist, ptb, read_corpus
+from sparsemble.errors import InputError
 from sparsemble.layouts import AnyGrouping, LanguageModel, feedforward
 from sparsemble.layouts.layers import ELEMENTWISE
 from sparsemble.priors import AnyPrior, NoPrior
+from sparsemble.recipes.code import PATTERN, imported, made_by
 from sparsemble.settings import Settings
 from sparsemble.stages import ChainSettings, PruneSettings, RetrainSettings
 
@@ -115,23 +117,66 @@ class LanguageModelSettings(Settings):
         )
 
 
+class CustomData(Settings):
+    """Data of the user's own: `loader` names a function without arguments, by import path.
+
+    It returns a training and a test set (each a `Dataset` or a pair of arrays), or a `Corpus`.
+    """
+
+    name: Literal["custom"]
+    loader: Annotated[str, Field(pattern=PATTERN)]
+
+    def load(self, folder: Path | None = None) -> tuple[Dataset, Dataset] | Corpus:
+        """What the function returns, checked."""
+        found = imported(self.loader)()
+        if isinstance(found, Corpus):
+            return found
+        pair = isinstance(found, tuple | list) and len(found) == 2
+        if not pair or not all(isinstance(part, Dataset | tuple | list) for part in found):
+            raise InputError(f"{self.loader} must return (train, test) or a Corpus")
+        train, test = (
+            part if isinstance(part, Dataset) else as_dataset(*part, source=self.loader)
+            for part in found
+        )
+        return train, test
+
+
+class CustomNetwork(Settings):
+    """A network of the user's own: `factory` names a function without arguments, by import path.
+
+    It returns a freshly initialised module, or a pair of that and its `Layout`.
+    """
+
+    kind: Literal["custom"]
+    factory: Annotated[str, Field(pattern=PATTERN)]
+
+    def build(self, data: Dataset | Corpus) -> nn.Module:
+        """A freshly initialised network."""
+        return made_by(self.factory)[0]
+
+
 def _kind_of_data(fields: Any) -> str:
     name = fields.get("name") if isinstance(fields, dict) else getattr(fields, "name", None)
+    if name == "custom":
+        return "custom"
     return "text" if name in ("grammar", "ptb", "text") else "images"
 
 
 def _kind_of_network(fields: Any) -> str:
     kind = fields.get("kind") if isinstance(fields, dict) else getattr(fields, "kind", None)
-    return "lstm" if kind == "lstm" else "feedforward"
+    return kind if kind in ("lstm", "custom") else "feedforward"
 
 
 DataSettings = Annotated[
-    Annotated[ImageData, Tag("images")] | Annotated[TextData, Tag("text")],
+    Annotated[ImageData, Tag("images")]
+    | Annotated[TextData, Tag("text")]
+    | Annotated[CustomData, Tag("custom")],
     Discriminator(_kind_of_data),
 ]
 NetworkSettings = Annotated[
     Annotated[FeedForwardSettings, Tag("feedforward")]
-    | Annotated[LanguageModelSettings, Tag("lstm")],
+    | Annotated[LanguageModelSettings, Tag("lstm")]
+    | Annotated[CustomNetwork, Tag("custom")],
     Discriminator(_kind_of_network),
 ]
 
@@ -158,9 +203,21 @@ class Recipe(Settings):
     prune: PruneSettings | None = None
     retrain: RetrainSettings | None = None
 
+    @property
+    def code(self) -> tuple[str, ...]:
+        """Import paths of the user's own functions that the recipe names."""
+        paths = []
+        if isinstance(self.data, CustomData):
+            paths.append(self.data.loader)
+        if isinstance(self.network, CustomNetwork):
+            paths.append(self.network.factory)
+        return tuple(paths)
+
     @model_validator(mode="after")
     def _network_fits_data(self) -> Self:
-        if self.data is not None and self.network is not None:
+        if isinstance(self.data, ImageData | TextData) and isinstance(
+            self.network, FeedForwardSettings | LanguageModelSettings
+        ):
             text = isinstance(self.data, TextData)
             if text != isinstance(self.network, LanguageModelSettings):
                 wanted = 'kind = "lstm"' if text else 'kind = "feedforward"'

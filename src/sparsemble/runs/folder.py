@@ -27,6 +27,7 @@ from sparsemble.recipes import Recipe
 from sparsemble.stages import ChainState, Sample
 from sparsemble.stages.observer import EpochRecord, Rollback
 from sparsemble.store import (
+    full_disk_told,
     read_json,
     read_tensors,
     write_atomically,
@@ -102,8 +103,9 @@ class StageFolder:
         """Append a line to the trace."""
         kind = "rollback" if isinstance(entry, Rollback) else "epoch"
         self.path.mkdir(parents=True, exist_ok=True)
-        with self._trace.open("a") as file:
-            file.write(json.dumps({"kind": kind, **_without_nan(asdict(entry))}) + "\n")
+        line = json.dumps({"kind": kind, **_without_nan(asdict(entry))}) + "\n"
+        with full_disk_told(self._trace, len(line)), self._trace.open("a") as file:
+            file.write(line)
 
     def rewind_trace(self, state: ChainState | None) -> None:
         """Drop lines written after the checkpoint: they will be written again."""

@@ -1,7 +1,7 @@
 """The keeper: an observer that keeps a stage resumable and hands everything on.
 
-A checkpoint is written with every sample and whenever the last one is older than `every` seconds,
-so that a kill loses at most that.
+A checkpoint is written with every sample and whenever the last one is older than
+`CHECKPOINT_EVERY` seconds, so that a kill loses at most that.
 """
 
 from __future__ import annotations
@@ -10,21 +10,27 @@ import time
 from collections.abc import Callable
 
 from sparsemble.runs.folder import StageFolder
+from sparsemble.runs.interrupts import StopRequest
 from sparsemble.stages import ChainState, Observer, Sample
 from sparsemble.stages.observer import EpochRecord, Rollback
+
+CHECKPOINT_EVERY = 45.0
 
 
 class Keeper(Observer):
     """Keeps a history in memory and, if there is a folder, on disk."""
 
     def __init__(
-        self, folder: StageFolder | None, forward: Observer | None = None, every: float = 45.0
+        self,
+        folder: StageFolder | None,
+        forward: Observer | None = None,
+        stop: StopRequest | None = None,
     ) -> None:
         self.epochs: list[EpochRecord] = []
         self.rollbacks: list[Rollback] = []
         self._folder = folder
         self._forward = forward or Observer()
-        self._every = every
+        self._stop = stop or StopRequest()
         self._saved = time.monotonic()
 
     def started(self, stage: str, chain: int, chains: int, done: int, total: int) -> None:
@@ -32,10 +38,13 @@ class Keeper(Observer):
         self._forward.started(stage, chain, chains, done, total)
 
     def stepped(self, chain: int, step: int, loss: float, save: Callable[[], ChainState]) -> None:
-        """Write a checkpoint if the last one is old."""
-        if self._folder is not None and time.monotonic() - self._saved >= self._every:
+        """Write a checkpoint if the last one is old, or if the run was asked to stop."""
+        late = time.monotonic() - self._saved >= CHECKPOINT_EVERY
+        if self._folder is not None and (late or self._stop.made):
             self._folder.save_checkpoint(save())
             self._saved = time.monotonic()
+        if self._stop.made:
+            raise KeyboardInterrupt
         self._forward.stepped(chain, step, loss, save)
 
     def epoch_ended(self, record: EpochRecord) -> None:

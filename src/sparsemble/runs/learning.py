@@ -24,7 +24,9 @@ from sparsemble.errors import InputError
 from sparsemble.layouts import layout_of
 from sparsemble.members import Member, compact, load_tensors
 from sparsemble.recipes import Recipe
+from sparsemble.runs.disk import check_disk, disk_needed
 from sparsemble.runs.folder import RunFolder, StageFolder
+from sparsemble.runs.interrupts import stop_requests
 from sparsemble.runs.keeper import Keeper
 from sparsemble.runs.provenance import provenance
 from sparsemble.runs.source import Examples, Source, open_source
@@ -124,13 +126,18 @@ def learn(
                 stage.batch_size
             )  # a size that does not fit is told before anything runs
     run = _run_folder(folder, samples_folder)
-    with _opened(run, recipe):
+    if run is not None:
+        steps = source.batches(recipe.chain.batch_size).steps
+        needed = disk_needed(blank, recipe, steps)
+        check_disk(run.path, needed)
+        (observer or Observer()).planned(run.path, needed)
+    with stop_requests(catch=run is not None) as stop, _opened(run, recipe):
         if run is not None:
             run.chain.claim(_identity(blank, source, layout, recipe))
-        stage1 = Keeper(run.chain if run is not None else None, observer)
+        stage1 = Keeper(run.chain if run is not None else None, observer, stop=stop)
         samples = _draw(network, layout, source, recipe, run, stage1)
         members = _members(blank, layout, samples, recipe)
-        stage2 = Keeper(run.retrain if run is not None else None, observer)
+        stage2 = Keeper(run.retrain if run is not None else None, observer, stop=stop)
         if recipe.retrain is not None:
             _retrain(members, source, recipe, run, stage2)
         ensemble = source.ensemble(members)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from math import isfinite
+from pathlib import Path
 
 from rich.console import Console
 from rich.progress import (
@@ -48,6 +49,10 @@ class TerminalProgress(Observer):
         self._status = ""
         self._shown = self._begun = time.monotonic()
         self._at_begin = 0
+
+    def planned(self, folder: Path, needed: int) -> None:
+        """Say what the run may take."""
+        self._console.print(f"{self._label}: {folder} takes at most {needed / 1e6:,.0f} MB")
 
     def started(self, stage: str, chain: int, chains: int, done: int, total: int) -> None:
         """Show the stage; all its chains share one bar."""

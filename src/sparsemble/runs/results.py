@@ -13,6 +13,8 @@ from sparsemble.data import Corpus, Dataset
 from sparsemble.ensemble import BaseEnsemble, Ensemble, LanguageEnsemble
 from sparsemble.errors import CorruptFileError, InputError
 from sparsemble.recipes import Recipe, TextData
+from sparsemble.recipes.code import made_by
+from sparsemble.recipes.models import CustomNetwork
 from sparsemble.runs import Learned, learn, provenance
 from sparsemble.settings import Settings
 from sparsemble.stages import Observer
@@ -75,17 +77,19 @@ def run_recipe(
     loaded = recipe.data.load(data_folder)
     data = loaded if isinstance(loaded, Corpus) else loaded[0]
     network = recipe.network
+    layout = made_by(network.factory)[1] if isinstance(network, CustomNetwork) else None
     learned = learn(
         lambda: network.build(data),  # type: ignore[arg-type]
         data,
         recipe,
+        layout=layout,
         folder=folder,
         samples_folder=samples_folder,
         observer=observer,
     )
     if isinstance(loaded, Corpus):
-        assert isinstance(recipe.data, TextData)
-        metrics, curves = _text_metrics(learned.ensemble, loaded, recipe.data.measure)
+        measure = recipe.data.measure if isinstance(recipe.data, TextData) else "test"
+        metrics, curves = _text_metrics(learned.ensemble, loaded, measure)
         unknown = {part: count for part, count in loaded.unknown.items() if count}
     else:
         metrics, curves, unknown = _class_metrics(learned.ensemble, loaded[1]), {}, {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -53,6 +54,9 @@ class Rollback:
 
 class Observer:
     """Receives what happens; subclasses override what they care about."""
+
+    def planned(self, folder: Path, needed: int) -> None:
+        """A run that may take `needed` bytes of `folder` is about to begin or go on."""
 
     def started(self, stage: str, chain: int, chains: int, done: int, total: int) -> None:
         """Chain `chain` of `chains`, of `total` steps each, begins or goes on after `done`."""

@@ -1,6 +1,7 @@
 """Files: written atomically, read with suspicion; never a pickle."""
 
 from sparsemble.store.files import (
+    full_disk_told,
     read_json,
     read_tensors,
     tensor_digest,
@@ -13,6 +14,7 @@ from sparsemble.store.packing import StreamReader, StreamWriter, pack, unpack
 __all__ = [
     "StreamReader",
     "StreamWriter",
+    "full_disk_told",
     "pack",
     "read_json",
     "read_tensors",

@@ -7,11 +7,13 @@ safetensors, which cannot hold code.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,28 +23,44 @@ from safetensors.torch import load as parse_safetensors
 from safetensors.torch import save as to_safetensors
 from torch import Tensor
 
-from sparsemble.errors import CorruptFileError, InputError
+from sparsemble.errors import CorruptFileError, DiskFullError, InputError
 
 _CHECKSUM = "sha256"
+_ENTRY = "sparsemble"
 _JSON_LIMIT = 64 << 20
 
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Write `content` so that a crash leaves either the old file or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    partial = Path(name)
+    with full_disk_told(path, len(content)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        partial = Path(name)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.chmod(0o644)
+            partial.replace(path)
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
+        _sync_folder(path.parent)
+
+
+@contextmanager
+def full_disk_told(path: Path, size: int) -> Iterator[None]:
+    """Turn a full disk into a `DiskFullError` that says what to do."""
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.chmod(0o644)
-        partial.replace(path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
-    _sync_folder(path.parent)
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise DiskFullError(
+            f"no space left to write {path} ({size / 1e6:.1f} MB): nothing that was written is "
+            "lost; free some space and go on"
+        ) from None
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
@@ -72,7 +90,9 @@ def write_tensors(
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     text = json.dumps(note or {}, sort_keys=True)
     digest = tensor_digest(plain, text)
-    write_atomically(path, to_safetensors(plain, metadata={"note": text, _CHECKSUM: digest}))
+    # One entry, because safetensors writes several in any order: equal content, equal bytes.
+    entry = json.dumps({"note": text, _CHECKSUM: digest})
+    write_atomically(path, to_safetensors(plain, metadata={_ENTRY: entry}))
     return digest
 
 
@@ -86,10 +106,10 @@ def read_tensors(
     content = _bytes(path)
     try:
         tensors = parse_safetensors(content)
-        metadata = _metadata(content)
+        metadata = json.loads(_metadata(content)[_ENTRY])
         note = json.loads(metadata["note"])
         stated = metadata[_CHECKSUM]
-    except (SafetensorError, KeyError, ValueError, RuntimeError, RecursionError) as error:
+    except (SafetensorError, LookupError, TypeError, ValueError, RuntimeError) as error:
         raise CorruptFileError(
             f"{path} is not a tensor file of sparsemble ({type(error).__name__}): damaged, "
             "truncated or foreign"

@@ -1,0 +1,41 @@
+"""Disk space: how much a run can take, told and checked before it begins."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from torch import nn
+
+from sparsemble.errors import InputError
+from sparsemble.recipes import Recipe
+
+_STATES = 4
+"""A checkpoint holds up to three states; a fourth lies beside it while it is replaced."""
+_BUFFERS = 2
+"""A sampler may keep a buffer as large as the weights."""
+
+
+def disk_needed(network: nn.Module, recipe: Recipe, steps_per_epoch: int) -> int:
+    """The most bytes a run's folder can grow to: samples, checkpoints, the ensemble twice."""
+    weights = sum(p.numel() * p.element_size() for p in network.parameters())
+    chain = recipe.chain
+    samples = chain.chains * len(chain.steps_to_collect(steps_per_epoch))
+    needed = samples * weights + _STATES * _BUFFERS * weights
+    kept = 1.0 if recipe.prune is None else 2 * (1 - recipe.prune.sparsity)
+    needed += round(2 * samples * weights * min(kept, 1.0))
+    if recipe.retrain is not None:
+        # Members are retrained with the zeros of their compact matrices.
+        needed += (_STATES + 1) * samples * weights
+    return needed
+
+
+def check_disk(folder: Path, needed: int) -> None:
+    """Raise `InputError` if the disk has less than a run may need."""
+    place = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+    free = shutil.disk_usage(place).free
+    if free < needed:
+        raise InputError(
+            f"{folder} may grow to {needed / 1e6:,.0f} MB, but the disk has only "
+            f"{free / 1e6:,.0f} MB left; free some, or choose another folder"
+        )

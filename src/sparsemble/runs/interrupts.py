@@ -1,0 +1,44 @@
+"""Interrupts: a signal asks a run to stop after the step under way, once its state is saved.
+
+A second one stops it at once. Signals can only be caught in the main thread; elsewhere, and
+without a folder to save into, they keep their usual meaning.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class StopRequest:
+    """Whether a signal has asked the run to stop."""
+
+    def __init__(self) -> None:
+        self.made = False
+
+    def _receive(self, number: int, frame: FrameType | None) -> None:
+        if self.made:
+            raise KeyboardInterrupt
+        self.made = True
+
+
+@contextmanager
+def stop_requests(*, catch: bool) -> Iterator[StopRequest]:
+    """Turn interrupts into a request while the block runs."""
+    request = StopRequest()
+    if not catch or threading.current_thread() is not threading.main_thread():
+        yield request
+        return
+    # A process started in the background ignores interrupts, and should go on doing so.
+    caught = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, request._receive) for number in caught}
+    try:
+        yield request
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

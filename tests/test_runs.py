@@ -1,0 +1,249 @@
+"""Runs people can trust: interrupts, full disks, and code of the user's own."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import textwrap
+from types import SimpleNamespace
+
+import pytest
+
+from sparsemble.cli.app import main
+from sparsemble.data import digits
+from sparsemble.errors import DiskFullError, InputError
+from sparsemble.recipes import load_recipe
+from sparsemble.runs import learn
+from sparsemble.runs.folder import RunFolder
+from sparsemble.stages import Observer
+
+QUICK = {
+    "chain.chains": 1,
+    "chain.epochs": 6,
+    "chain.burn_in": 2,
+    "chain.interval": 2,
+    "retrain.epochs": 2,
+}
+
+
+def run(folder, observer=None):
+    train, _ = digits()
+    recipe = load_recipe("digits", QUICK)
+    network = recipe.network
+    return learn(lambda: network.build(train), train, recipe, folder=folder, observer=observer)
+
+
+def saved(folder):
+    return {path.name: path.read_bytes() for path in (folder / "ensemble").iterdir()}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The ensemble of a run nobody disturbed."""
+    folder = tmp_path_factory.mktemp("whole")
+    run(folder)
+    return saved(folder)
+
+
+class SignalAt(Observer):
+    """Sends this process a signal at one step of a stage."""
+
+    def __init__(self, stage, step, number):
+        self.at = (stage, step)
+        self.number = number
+        self.last = None
+        self.stage = ""
+
+    def started(self, stage, chain, chains, done, total):
+        self.stage = stage
+
+    def stepped(self, chain, step, loss, save):
+        self.last = (self.stage, step)
+        if self.last == self.at:
+            os.kill(os.getpid(), self.number)
+
+
+@pytest.fixture
+def listening():
+    """Interrupts as in a terminal: a test run in the background inherits that they are ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("at", [("chain", 20), ("retrain", 5)])
+def test_a_signal_stops_after_the_next_step_and_loses_nothing(
+    number, at, tmp_path, whole, listening
+):
+    observer = SignalAt(*at, number)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, observer)
+    stage, step = at
+    folder = RunFolder(tmp_path)
+    state = (folder.chain if stage == "chain" else folder.retrain).checkpoint()
+    assert state.numbers["step"] == step + 1
+    assert observer.last == at  # the step after it was saved, and not told to anyone
+    run(tmp_path)
+    assert saved(tmp_path) == whole
+
+
+def test_signals_mean_what_they_meant_once_a_run_is_over(tmp_path, listening):
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    run(tmp_path)
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+@pytest.mark.parametrize("writes", [1, 2, 4, 7])
+def test_a_full_disk_stops_the_run_and_loses_nothing(writes, tmp_path, whole, monkeypatch):
+    done = 0
+
+    def fsync(handle, real=os.fsync):
+        nonlocal done
+        done += 1
+        if done > 2 * writes:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(handle)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("sparsemble.store.files.os.fsync", fsync)
+        with pytest.raises(DiskFullError, match="no space left to write"):
+            run(tmp_path)
+    assert not [p for p in tmp_path.rglob(".*") if p.name != ".lock"]  # nothing half-written
+    run(tmp_path)
+    assert saved(tmp_path) == whole
+
+
+def test_a_run_that_could_fill_the_disk_does_not_begin(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        "sparsemble.runs.disk.shutil.disk_usage", lambda _: SimpleNamespace(free=10_000)
+    )
+    with pytest.raises(InputError, match=r"may grow to \d+ MB, but the disk has only 0 MB left"):
+        run(tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_a_run_may_take_is_told_and_not_exceeded(tmp_path):
+    class Plan(Observer):
+        def planned(self, folder, needed):
+            self.folder, self.needed = folder, needed
+
+    plan = Plan()
+    run(tmp_path, plan)
+    taken = sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file())
+    assert plan.folder == tmp_path
+    assert taken <= plan.needed <= 20 * taken
+
+
+MODULE = """
+    import torch
+    from sklearn.datasets import load_iris
+    from torch import nn
+    from sparsemble.layouts import feedforward_layout
+    from dataclasses import replace
+
+    def data():
+        x, y = load_iris(return_X_y=True)
+        order = torch.randperm(150, generator=torch.Generator().manual_seed(0)).numpy()
+        x, y = x[order], y[order]
+        return (x[:100], y[:100]), (x[100:], y[100:])
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 3))
+
+        def forward(self, x):
+            return self.body(x)
+
+    def network():
+        made = Net()
+        inner = feedforward_layout(made.body)
+        def named(slot):
+            return replace(slot, parameter=f"body.{slot.parameter}")
+        layout = replace(
+            inner,
+            slots=tuple(map(named, inner.slots)),
+            families=tuple(replace(f, slots=tuple(map(named, f.slots))) for f in inner.families),
+            matrices=tuple(
+                replace(m, parameters=tuple(f"body.{p}" for p in m.parameters))
+                for m in inner.matrices
+            ),
+            name="mine",
+        )
+        return made, layout
+"""
+RECIPE = """
+    [data]
+    name = "custom"
+    loader = "own_code:data"
+    [network]
+    kind = "custom"
+    factory = "own_code:network"
+    [prior]
+    kind = "group-sparse"
+    penalty = 1e-3
+    [chain]
+    epochs = 12
+    burn_in = 4
+    interval = 4
+    batch_size = 10
+    [chain.sampler]
+    temperature = 1e-3
+    [chain.schedule]
+    kind = "constant"
+    rate = 0.1
+    [prune]
+    sparsity = 0.5
+"""
+
+
+@pytest.fixture
+def command(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "own_code.py").write_text(textwrap.dedent(MODULE))
+    (tmp_path / "mine.toml").write_text(textwrap.dedent(RECIPE))
+
+    def call(*arguments):
+        monkeypatch.setattr("sys.argv", ["sparsemble", *arguments])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        said = capsys.readouterr()
+        return stop.value.code, said.out, said.err
+
+    return call
+
+
+def test_code_of_ones_own_is_run_only_when_it_is_named(command, tmp_path):
+    assert command("learn", "mine.toml", "--out", "run", "--quiet")[0] == 0
+    (tmp_path / "run" / "result.json").unlink()
+    code, _, err = command("resume", "run")
+    assert code == 2
+    assert "name it with --code own_code:data --code own_code:network" in err
+    both = ("--code", "own_code:data", "--code", "own_code:network")
+    assert command("resume", "run", "--quiet", *both)[0] == 0
+    code, _, err = command("inspect", "run")
+    assert code == 2
+    assert "networks of your own" in err
+    code, out, _ = command("inspect", "run", "--code", "own_code:network")
+    assert code == 0
+    assert "2 classifiers, mine" in out
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("network.factory=own_code:nothing", "module 'own_code' has no function 'nothing'"),
+        ("network.factory=nowhere:make", "cannot import 'nowhere'"),
+        ("network.factory=os.system", "factory = 'os.system'"),
+        ("network.factory=own_code:data", "must return a torch module"),
+        ("data.loader=own_code:network", "must return (train, test) or a Corpus"),
+    ],
+)
+def test_code_that_does_not_do_is_told(command, change, message):
+    code, _, err = command("learn", "mine.toml", "--set", change)
+    assert code == 2
+    assert message in err
+    assert len(err.strip().splitlines()) == 1
