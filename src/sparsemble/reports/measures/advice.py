@@ -1,0 +1,141 @@
+"""What the run says about its own settings, in plain words, with what to change.
+
+The findings kept with the result are about the chain. Added here are questions that need the
+samples and the evaluation set: did the prior make the sparsity that pruning asks for, do the
+members differ where it counts, did retraining make up for what pruning cost?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import mean
+from typing import Literal
+
+from sparsemble.reports.measures.curves import Curves
+from sparsemble.reports.measures.spreads import Spreads
+from sparsemble.runs.results import FindingEntry
+
+Verdict = Literal["good", "attention"]
+
+_FEW_GROUPS = 0.05
+"""With fewer groups near zero than this, pruning finds little structure."""
+_HELD = 0.5
+"""At least this share of what pruning cuts should have been held near zero by the prior."""
+_ALIKE = 0.2
+"""Members that differ on fewer examples than this share of their own errors are too alike."""
+_NO_GAIN = 1.01
+"""Averaging language models should at least gain this factor in perplexity."""
+_NOISY = 2.0
+"""A sample this many times worse than what retraining makes of it is mostly noise."""
+_LOST = 1.05
+"""Retraining should bring the pruned ensemble back within this factor of the samples'."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """One answer: the question, whether something should change, and what."""
+
+    topic: str
+    verdict: Verdict
+    text: str
+
+
+def advise(
+    findings: Sequence[FindingEntry],
+    curves: Curves,
+    spreads: Spreads | None,
+    *,
+    sparsity: float | None,
+    differing: float | None,
+    rollbacks: int,
+) -> tuple[Advice, ...]:
+    """All answers, those that want attention first.
+
+    `differing` is the probability that two members give different labels to an example.
+    """
+    answers = [
+        Advice(f.question, "attention" if f.verdict == "attention" else "good", f.text)
+        for f in findings
+    ]
+    if spreads is not None and sparsity is not None:
+        answers += _about_sparsity(spreads, sparsity)
+    answers += _about_members(curves, differing)
+    answers += _about_stages(curves)
+    if rollbacks:
+        times = "once" if rollbacks == 1 else f"{rollbacks} times"
+        text = f"a chain diverged and was rolled back {times}; a lower learning rate is safer"
+        answers.append(Advice("divergence", "attention", text))
+    return tuple(sorted(answers, key=lambda answer: answer.verdict != "attention"))
+
+
+def _about_sparsity(spreads: Spreads, sparsity: float) -> list[Advice]:
+    """Can magnitude pruning tell the weights that matter from those the prior holds at zero?"""
+    if spreads.width is None or spreads.thermal is None or not spreads.thresholds:
+        return []
+    threshold, width = min(spreads.thresholds.values()), spreads.width
+    cut = min(1.0, spreads.held / sparsity) if sparsity else 1.0
+    shown = (
+        f"of the weights that pruning cuts (below {threshold:.2g}) the prior held "
+        f"{100 * cut:.0f} % near zero (below {width:.2g})"
+    )
+    if threshold < spreads.thermal:
+        strength = Advice(
+            "noise and pruning",
+            "attention",
+            f"the noise alone gives weights a size of {spreads.thermal:.2g}, more than the pruning "
+            f"threshold of {threshold:.2g}: magnitudes cannot tell what matters; lower the "
+            "temperature or raise the penalty",
+        )
+    elif threshold > width and cut < _HELD:
+        strength = Advice(
+            "prior and pruning",
+            "attention",
+            f"{shown}: it is too weak for a sparsity of {100 * sparsity:g} %, and retraining has "
+            "to make up for the rest; raise the penalty, run longer, or prune less",
+        )
+    else:
+        strength = Advice("prior and pruning", "good", shown)
+    share = f"{100 * spreads.near_zero:.1f} % of the groups are near zero in the last sample"
+    if spreads.near_zero < _FEW_GROUPS:
+        share += ": whole units will hardly go, so FLOPs stay high; raise the penalty"
+        return [strength, Advice("groups", "attention", share)]
+    return [strength, Advice("groups", "good", share)]
+
+
+def _about_members(curves: Curves, differing: float | None) -> list[Advice]:
+    """Do they differ where it counts, on data they were not trained on?"""
+    final = curves.final
+    if len(final.alone) < 2:
+        return []
+    alone, together = mean(final.alone), final.together[-1]
+    gain = f"averaging takes {curves.metric} from {alone:.2f} to {together:.2f}"
+    if differing is not None:
+        text = f"two members differ on {100 * differing:.2f} % of unseen examples; {gain}"
+        alike = 100 * differing < _ALIKE * alone
+    else:
+        text = f"{gain} on unseen text"
+        alike = alone < _NO_GAIN * together
+    if alike:
+        text += ": they are too alike; more chains, a longer interval or a higher rate help"
+    return [Advice("members", "attention" if alike else "good", text)]
+
+
+def _about_stages(curves: Curves) -> list[Advice]:
+    sampled, final = curves.of("sampled"), curves.final
+    if sampled is None or final.stage == "sampled":
+        return []
+    answers = []
+    before, after = mean(sampled.alone), mean(final.alone)
+    compared = f"a sample has {curves.metric} {before:.2f}, a final member {after:.2f}"
+    if before > _NOISY * after:
+        text = f"{compared}: noise or rate is high; lower the temperature or the learning rate"
+        answers.append(Advice("noise in the samples", "attention", text))
+    kept, lost = sampled.together[-1], final.together[-1]
+    text = f"the ensemble of samples has {curves.metric} {kept:.2f}, the final one {lost:.2f}"
+    if lost > _LOST * kept:
+        text += ": pruning cost more than retraining gave back; prune less or retrain longer"
+        answers.append(Advice("pruning and retraining", "attention", text))
+    else:
+        answers.append(Advice("pruning and retraining", "good", text))
+    return answers

@@ -1,0 +1,164 @@
+"""How far classifiers can be trusted: calibration, confusions, and the examples they doubt."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sparsemble.data import Dataset
+from sparsemble.ensemble.metrics import calibration_error
+from sparsemble.ensemble.uncertainty import uncertainty
+
+BINS = 15
+DOUBTED = 12
+"""Examples shown for each kind of uncertainty."""
+_FEATURES = 8
+_SMALLEST_IMAGE = 64
+"""A square number of features below this is more likely a table's than an image's."""
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Predictions whose confidence lies in one of equal bins; means are NaN where there are none.
+
+    `share` is the part of all predictions.
+    """
+
+    share: float
+    confidence: float
+    accuracy: float
+
+
+@dataclass(frozen=True)
+class Doubted:
+    """An example the ensemble is unsure about; `votes` counts the members for each class."""
+
+    index: int
+    target: str
+    prediction: str
+    probability: float
+    entropy: float
+    mutual_information: float
+    votes: tuple[tuple[str, int], ...]
+    image: np.ndarray | None
+    features: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True)
+class ClassFacts:
+    """What the evaluation set shows; `confusion[true][predicted]` counts examples."""
+
+    class_names: tuple[str, ...]
+    examples: int
+    ensemble_bins: tuple[Bin, ...]
+    member_bins: tuple[Bin, ...]
+    ensemble_ece: float
+    member_ece: float
+    confusion: tuple[tuple[int, ...], ...]
+    by_information: tuple[Doubted, ...]
+    by_entropy: tuple[Doubted, ...]
+
+
+def class_facts(probabilities: Tensor, data: Dataset) -> ClassFacts:
+    """From the members' probabilities on a data set, `(members, examples, classes)`."""
+    mean = probabilities.mean(0)
+    targets = data.targets
+    doubt = uncertainty(probabilities)
+    own = [calibration_error(p, targets) for p in probabilities]
+    return ClassFacts(
+        data.class_names,
+        len(data),
+        reliability(mean, targets),
+        reliability(probabilities.flatten(0, 1), targets.repeat(len(probabilities))),
+        calibration_error(mean, targets),
+        sum(own) / len(own),
+        confusion(mean.argmax(-1), targets, len(data.class_names)),
+        _most(doubt.mutual_information, probabilities, data),
+        _most(doubt.entropy, probabilities, data),
+    )
+
+
+def reliability(probabilities: Tensor, targets: Tensor, bins: int = BINS) -> tuple[Bin, ...]:
+    """Mean confidence and accuracy in equal bins of confidence, as the calibration error uses."""
+    confidence, label = probabilities.double().max(-1)
+    correct = (label == targets).double()
+    place = (confidence * bins).ceil().long().clamp(1, bins) - 1
+    empty = torch.zeros(bins, dtype=torch.float64)
+    counts = empty.index_add(0, place, torch.ones_like(correct))
+    sums = [empty.index_add(0, place, values) / counts for values in (confidence, correct)]
+    return tuple(
+        Bin(float(count) / len(targets), float(sure), float(right))
+        for count, sure, right in zip(counts, *sums, strict=True)
+    )
+
+
+def confusion(predicted: Tensor, targets: Tensor, classes: int) -> tuple[tuple[int, ...], ...]:
+    """How many examples of each class (rows) were taken for each class (columns)."""
+    counts = torch.bincount(targets * classes + predicted, minlength=classes * classes)
+    return tuple(map(tuple, counts.view(classes, classes).tolist()))
+
+
+def image_side(shape: Sequence[int]) -> tuple[int, int] | None:
+    """Rows and columns of an example that can be drawn, of one that is no image `None`."""
+    plain = [size for size in shape if size != 1]
+    if len(plain) == 2:
+        return plain[0], plain[1]
+    if len(plain) != 1 or plain[0] < _SMALLEST_IMAGE:
+        return None
+    side = math.isqrt(plain[0])
+    return (side, side) if side * side == plain[0] else None
+
+
+def _most(doubt: Tensor, probabilities: Tensor, data: Dataset) -> tuple[Doubted, ...]:
+    """The examples with the largest doubt, most first."""
+    both = uncertainty(probabilities)
+    mean = probabilities.mean(0)
+    labels = probabilities.argmax(-1)
+    names = data.class_names
+    low, high = float(data.inputs.min()), float(data.inputs.max())
+    found = []
+    for index in doubt.argsort(descending=True, stable=True)[:DOUBTED].tolist():
+        votes = torch.bincount(labels[:, index], minlength=len(names))
+        order = votes.argsort(descending=True, stable=True).tolist()
+        example = data.inputs[index]
+        found.append(
+            Doubted(
+                index,
+                names[int(data.targets[index])],
+                names[int(mean[index].argmax())],
+                float(mean[index].max()),
+                float(both.entropy[index]),
+                float(both.mutual_information[index]),
+                tuple((names[k], int(votes[k])) for k in order if votes[k]),
+                _image(example, low, high),
+                _features(example, data),
+            )
+        )
+    return tuple(found)
+
+
+def _image(example: Tensor, low: float, high: float) -> np.ndarray | None:
+    """The example as bytes, the data's smallest value black and its largest white."""
+    side = image_side(example.shape)
+    if side is None:
+        return None
+    shown = (example.double().view(side) - low) * (255 / ((high - low) or 1.0))
+    bytes_: np.ndarray = shown.round().byte().numpy()
+    return bytes_
+
+
+def _features(example: Tensor, data: Dataset) -> tuple[tuple[str, float], ...]:
+    """The features that stand out most from the rest of the data; none of an image."""
+    if image_side(example.shape) is not None:
+        return ()
+    inputs = data.inputs.flatten(1).double()
+    own = example.flatten().double()
+    away = ((own - inputs.mean(0)) / inputs.std(0, correction=0).clamp_min(1e-12)).abs()
+    names = data.feature_names or tuple(f"feature {k}" for k in range(1, len(own) + 1))
+    chosen = sorted(away.argsort(descending=True, stable=True)[:_FEATURES].tolist())
+    return tuple((names[k], float(own[k])) for k in chosen)

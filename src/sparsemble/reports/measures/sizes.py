@@ -1,0 +1,61 @@
+"""Structure and cost of every member beside the dense network (Tables 2 and 4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sparsemble.reports.opening import FinishedRun
+from sparsemble.structure import Cost
+
+
+@dataclass(frozen=True)
+class NetworkSize:
+    """One network: units of each space, weights left, FLOPs of each multiplication."""
+
+    units: tuple[int, ...]
+    parameters: int
+    flops: tuple[int, ...]
+
+    @property
+    def total_flops(self) -> int:
+        """FLOPs of one example."""
+        return sum(self.flops)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The members and the dense network; `bytes` counts weights and biases as 32-bit floats."""
+
+    spaces: tuple[str, ...]
+    matrices: tuple[str, ...]
+    dense: NetworkSize
+    members: tuple[NetworkSize, ...]
+    target_sparsity: float | None
+    bytes: int
+    dense_bytes: int
+
+    def sparsity(self, member: NetworkSize) -> float:
+        """The share of the dense network's weights that a member lacks."""
+        return 1 - member.parameters / self.dense.parameters
+
+
+def member_sizes(run: FinishedRun) -> Sizes:
+    """What the members and the dense network cost."""
+    dense = run.ensemble[0].dense_cost
+    names = tuple(dense.shapes)
+    how = run.recipe.prune
+    return Sizes(
+        tuple(space.name for space in run.layout.spaces),
+        names,
+        _size(dense, names),
+        tuple(_size(member.cost, names) for member in run.ensemble),
+        None if how is None else how.sparsity,
+        run.ensemble.cost.bytes,
+        4 * sum(p.numel() for p in run.blank.parameters()),
+    )
+
+
+def _size(cost: Cost, matrices: tuple[str, ...]) -> NetworkSize:
+    return NetworkSize(
+        cost.structure, cost.parameters, tuple(cost.matrices[name] for name in matrices)
+    )

@@ -1,0 +1,150 @@
+"""How large groups and weights of a sample are, beside what the prior holds near zero.
+
+A group of `d` weights is shown by the size of its weights, `‖θ_g‖/√d`: in that scale all families
+share one near-zero width, `3·max(T/(Nλ), ηλ)`, and can be compared with the pruning threshold.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from sparsemble.priors import GroupSparse, Prior, SumPrior
+from sparsemble.reports.opening import FinishedRun
+from sparsemble.stages import Sample, prune
+from sparsemble.structure import GroupTerms
+
+_BINS_A_DECADE = 8
+_DECADES = 6
+"""Sizes this many powers of ten below the largest are counted in the first bin."""
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Counts between edges that are powers of ten: `counts[k]` from `edges[k]` to `edges[k+1]`."""
+
+    edges: tuple[float, ...]
+    counts: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class FamilySpread:
+    """One family of groups; `near_zero` of them are within the prior's width."""
+
+    name: str
+    groups: int
+    size: int
+    near_zero: int
+    histogram: Histogram
+
+
+@dataclass(frozen=True)
+class Spreads:
+    """Of one sample; `width` is of a group sparse prior, `thermal` the noise's part of it.
+
+    `held` is the share of weights below the width; `thresholds` holds the smallest kept weight, of
+    the network, or of each matrix by its name.
+    """
+
+    member: int
+    families: tuple[FamilySpread, ...]
+    width: float | None
+    thermal: float | None
+    held: float
+    weights: Histogram
+    thresholds: dict[str, float]
+
+    @property
+    def near_zero(self) -> float:
+        """Share of all groups that the prior holds near zero."""
+        groups = sum(family.groups for family in self.families)
+        return sum(family.near_zero for family in self.families) / max(groups, 1)
+
+
+def sample_spreads(run: FinishedRun) -> Spreads | None:
+    """Of the last sample, if the samples are there."""
+    if not run.sample_files:
+        return None
+    sample = run.sample(len(run.sample_files) - 1)
+    width, thermal = near_zero_width(run, sample)
+    terms = GroupTerms(run.layout, sample.parameters)
+    sizes = [
+        norms / math.sqrt(terms.sizes[family.name])
+        for family, norms in zip(terms.families, terms.norms(), strict=True)
+    ]
+    edges = decade_edges(torch.cat([*sizes, torch.zeros(1)]))
+    families = tuple(
+        FamilySpread(
+            family.name,
+            len(own),
+            terms.sizes[family.name],
+            0 if width is None else int((own < width).sum()),
+            histogram(own, edges),
+        )
+        for family, own in zip(terms.families, sizes, strict=True)
+    )
+    weights = torch.cat([sample.parameters[name].abs().flatten() for name in run.layout.weights])
+    return Spreads(
+        len(run.sample_files),
+        families,
+        width,
+        thermal,
+        0.0 if width is None else float((weights < width).double().mean()),
+        histogram(weights, decade_edges(weights)),
+        _thresholds(run, sample),
+    )
+
+
+def near_zero_width(run: FinishedRun, sample: Sample) -> tuple[float | None, float | None]:
+    """`3·max(T/(Nλ), ηλ)` at the time of a sample, and `T/(Nλ)`; none without a group prior."""
+    penalty = _group_penalty(run.recipe.prior)
+    if not penalty:
+        return None, None
+    epoch = -(-sample.step // run.steps)
+    records, _ = run.folder.chain.trace()
+    rates = [r.rate for r in records if (r.chain, r.epoch) == (sample.chain, epoch)]
+    rate = rates[-1] if rates else run.recipe.chain.schedule((sample.step - 1) / run.steps)
+    thermal = run.recipe.chain.sampler.temperature / (run.num_data * penalty)
+    return 3 * max(thermal, rate * penalty), thermal
+
+
+def decade_edges(sizes: Tensor) -> tuple[float, ...]:
+    """Edges that cover sizes up to the largest, some decades down."""
+    largest = float(sizes.max()) or 1.0
+    top = math.ceil(math.log10(largest) * 2) / 2
+    smallest = sizes[sizes > 0]
+    low = float(smallest.min()) if len(smallest) else largest
+    bottom = max(math.floor(math.log10(low) * 2) / 2, top - _DECADES)
+    count = max(1, round((top - bottom) * _BINS_A_DECADE))
+    return tuple(10 ** (bottom + (top - bottom) * k / count) for k in range(count + 1))
+
+
+def histogram(sizes: Tensor, edges: tuple[float, ...]) -> Histogram:
+    """Counts of sizes; what lies outside the edges goes into the first or last bin."""
+    inner = torch.tensor(edges[1:-1], dtype=torch.float64)
+    places = torch.bucketize(sizes.double(), inner, right=True)
+    counts = torch.bincount(places, minlength=len(edges) - 1)
+    return Histogram(edges, tuple(counts.tolist()))
+
+
+def _group_penalty(prior: Prior) -> float:
+    terms = prior.terms if isinstance(prior, SumPrior) else (prior,)
+    return next((term.penalty for term in terms if isinstance(term, GroupSparse)), 0.0)
+
+
+def _thresholds(run: FinishedRun, sample: Sample) -> dict[str, float]:
+    how = run.recipe.prune
+    if how is None:
+        return {}
+    masks = prune(sample.parameters, run.layout, sparsity=how.sparsity, scope=how.scope)
+    smallest = {
+        name: float(sample.parameters[name][mask].abs().min())
+        for name, mask in masks.items()
+        if mask.any()
+    }
+    if how.scope == "global":
+        return {"the whole network": min(smallest.values())} if smallest else {}
+    return smallest

@@ -1,0 +1,87 @@
+"""How language models read: a stretch of the validation text, word by word, and text of their own.
+
+At every position there are the ensemble's probability of the word that came, its most probable
+words, and how unsure it was: the predictive entropy, and the part its members disagree about.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from sparsemble.data.vocabulary import END
+from sparsemble.ensemble import LanguageEnsemble
+from sparsemble.ensemble.uncertainty import uncertainty
+from sparsemble.members import listed
+
+STRETCH = 160
+"""Positions that are shown."""
+TOP = 5
+EXTREMES = 8
+SAMPLED = 80
+"""Words of sample text."""
+
+
+@dataclass(frozen=True)
+class Position:
+    """One word of the text as the ensemble met it; uncertainties in nats."""
+
+    word: str
+    probability: float
+    entropy: float
+    mutual_information: float
+    top: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True)
+class TextFacts:
+    """A stretch of text read by the ensemble; `most` and `least` index the unsurest and surest."""
+
+    positions: tuple[Position, ...]
+    most: tuple[int, ...]
+    least: tuple[int, ...]
+    drawn: tuple[str, ...]
+
+    def context(self, index: int, words: int = 6) -> tuple[str, ...]:
+        """The words before a position."""
+        return tuple(p.word for p in self.positions[max(0, index - words) : index])
+
+
+def text_facts(ensemble: LanguageEnsemble, tokens: Tensor, seed: int) -> TextFacts:
+    """Read the beginning of `tokens`, and draw a text with the given seed."""
+    positions = read_stretch(ensemble, tokens[:STRETCH])
+    order = sorted(range(len(positions)), key=lambda k: -positions[k].mutual_information)
+    sure = sorted(range(len(positions)), key=lambda k: positions[k].entropy)
+    drawn = tuple(ensemble.generate(SAMPLED, seed=seed))
+    return TextFacts(positions, tuple(order[:EXTREMES]), tuple(sure[:EXTREMES]), drawn)
+
+
+@torch.no_grad()
+def read_stretch(ensemble: LanguageEnsemble, tokens: Tensor) -> tuple[Position, ...]:
+    """Every position of a text that begins after an `<eos>`."""
+    words = ensemble.vocabulary.words
+    first, _ = ensemble.vocabulary.encode([END], "the vocabulary")
+    inputs = torch.cat([first, tokens[:-1]]).view(-1, 1)
+    members = torch.stack(
+        [listed(member.eval())(inputs)[0].squeeze(1).softmax(-1) for member in ensemble]
+    )
+    doubt = uncertainty(members)
+    mean = members.mean(0)
+    best = mean.topk(min(TOP, len(words)))
+    return tuple(
+        Position(
+            words[token],
+            float(mean[place, token]),
+            float(doubt.entropy[place]),
+            float(doubt.mutual_information[place]),
+            tuple(
+                (words[k], float(p))
+                for k, p in zip(
+                    best.indices[place].tolist(), best.values[place].tolist(), strict=True
+                )
+            ),
+        )
+        for place, token in enumerate(tokens.tolist())
+    )

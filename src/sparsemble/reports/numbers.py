@@ -1,0 +1,53 @@
+"""Numbers for people."""
+
+from __future__ import annotations
+
+import math
+
+
+def count(number: float) -> str:
+    """A count in three figures: 266K, 12.5M.
+
+    >>> count(266_200), count(987), count(12_538_048)
+    ('266K', '987', '12.5M')
+    """
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "K")):
+        if number >= 0.9995 * size:
+            shown = number / size
+            return f"{shown:.0f}{letter}" if shown >= 99.95 else f"{shown:.1f}{letter}"
+    return f"{number:.0f}"
+
+
+def size(number: float) -> str:
+    """Bytes.
+
+    >>> size(512), size(233_216), size(5e6)
+    ('512 B', '233 KB', '5.0 MB')
+    """
+    if number < 1000:
+        return f"{number:.0f} B"
+    return f"{number / 1000:.0f} KB" if number < 999_500 else f"{number / 1e6:.1f} MB"
+
+
+def figure(number: float | None) -> str:
+    """A measured figure: four significant digits, a dash for what is not known.
+
+    >>> figure(0.011787), figure(17.8552), figure(2547.7), figure(None)
+    ('0.01179', '17.86', '2,548', '–')
+    """
+    if number is None or not math.isfinite(number):
+        return "–"
+    if abs(number) >= 1000:
+        return f"{number:,.0f}"
+    return f"{number:.4g}"
+
+
+def duration(seconds: float) -> str:
+    """A time.
+
+    >>> duration(27.1), duration(300), duration(8000)
+    ('27 s', '5 min', '2.2 h')
+    """
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

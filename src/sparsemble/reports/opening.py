@@ -1,0 +1,148 @@
+"""A finished run, opened to be looked at: its recipe, results, samples, ensemble and data.
+
+Samples are read one at a time: a run may hold more of them than memory does.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from torch import nn
+
+from sparsemble.data import Corpus, Dataset
+from sparsemble.ensemble import BaseEnsemble
+from sparsemble.errors import InputError
+from sparsemble.layouts import layout_of
+from sparsemble.members import Member, compact, load_tensors
+from sparsemble.recipes import Recipe
+from sparsemble.recipes.code import check_named, made_by
+from sparsemble.recipes.models import CustomNetwork
+from sparsemble.runs.folder import RunFolder
+from sparsemble.runs.opening import open_ensemble
+from sparsemble.runs.results import Result, read_result
+from sparsemble.runs.source import open_source
+from sparsemble.seeds import derive
+from sparsemble.stages import Sample, prune
+from sparsemble.stages.sampling import initial_network
+from sparsemble.store import read_json, read_tensors
+from sparsemble.structure import Layout
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """A run with everything it was made of.
+
+    `num_data` is the N of the posterior; `steps` and `retrain_steps` are those of an epoch.
+    """
+
+    folder: RunFolder
+    recipe: Recipe
+    result: Result
+    baseline: Result | None
+    ensemble: BaseEnsemble
+    data: Corpus | tuple[Dataset, Dataset]
+    blank: nn.Module
+    layout: Layout
+    num_data: int
+    steps: int
+    retrain_steps: int
+
+    @cached_property
+    def sample_files(self) -> tuple[Path, ...]:
+        """The files of the samples the members were made of, in order; none unless all are there.
+
+        The folder may be shared by runs that took more samples.
+        """
+        chains = self.recipe.chain.chains
+        wanted = set(self.recipe.chain.steps_to_collect(self.steps))
+        found = []
+        for file in sorted(self.folder.chain.path.glob("sample-*-*.safetensors")):
+            _, chain, step = file.stem.split("-")
+            if int(chain) < chains and int(step) in wanted:
+                found.append(file)
+        return tuple(found) if len(found) == len(self.ensemble) else ()
+
+    def sample(self, index: int) -> Sample:
+        """One sample as the chain left it."""
+        tensors, note = read_tensors(self.sample_files[index])
+        self.layout.check(tensors)
+        return Sample(note["chain"], note["step"], tensors)
+
+    def samples(self) -> Iterator[Sample]:
+        """The samples, one at a time."""
+        return (self.sample(index) for index in range(len(self.sample_files)))
+
+    def dense_member(self, sample: Sample) -> Member:
+        """A sample before pruning, as a member."""
+        return Member.dense(self._network(sample), self.layout).eval()
+
+    def pruned_member(self, sample: Sample) -> Member:
+        """A sample pruned by the recipe and made compact, not yet retrained."""
+        how = self.recipe.prune
+        assert how is not None
+        masks = prune(sample.parameters, self.layout, sparsity=how.sparsity, scope=how.scope)
+        return compact(self._network(sample), self.layout, masks).eval()
+
+    def _network(self, sample: Sample) -> nn.Module:
+        network = copy.deepcopy(self.blank)
+        load_tensors(network, sample.parameters)
+        return network
+
+
+def open_run(
+    path: Path,
+    *,
+    samples_folder: Path | None = None,
+    data_folder: Path | None = None,
+    code: Sequence[str] = (),
+) -> FinishedRun:
+    """Open a finished run; `code` names the user's own functions that its recipe may call."""
+    folder = RunFolder(path, samples_folder)
+    recipe = folder.recipe()
+    if recipe.data is None or recipe.network is None:
+        raise InputError(
+            f"{path}: its recipe names no data or no network, so there is nothing to measure on; "
+            "reports are made of runs begun with: sparsemble learn"
+        )
+    if not folder.result.is_file():
+        raise InputError(f"{path} holds a run that is not finished: sparsemble resume {path}")
+    check_named(recipe.code, code, str(path))
+    factory = recipe.network.factory if isinstance(recipe.network, CustomNetwork) else None
+    data = recipe.data.load(data_folder)
+    training = data if isinstance(data, Corpus) else data[0]
+    build = recipe.network.build
+    blank = initial_network(lambda: build(training), 0, derive(recipe.seed, "chain", 0))  # type: ignore[arg-type]
+    named = made_by(factory)[1] if factory is not None else None
+    layout = named or layout_of(blank, recipe.grouping)
+    source = open_source(training, blank, layout, recipe, None)
+    _check_same_data(folder, source.fingerprint())
+    batches = source.batches(recipe.chain.batch_size)
+    again = batches if recipe.retrain is None else source.batches(recipe.retrain.batch_size)
+    compared = path / "baseline" / "result.json"
+    return FinishedRun(
+        folder,
+        recipe,
+        read_result(folder.result),
+        read_result(compared) if compared.is_file() else None,
+        open_ensemble(path, factory),
+        data,
+        blank.eval(),
+        layout,
+        batches.num_data,
+        batches.steps,
+        again.steps,
+    )
+
+
+def _check_same_data(folder: RunFolder, fingerprint: str) -> None:
+    """The chain's folder remembers what it was run on."""
+    stage = folder.chain.path / "stage.json"
+    if stage.is_file() and read_json(stage).get("data") != fingerprint:
+        raise InputError(
+            f"{folder.path} was learned on other data than its recipe names now: "
+            f"{stage} has another fingerprint"
+        )
