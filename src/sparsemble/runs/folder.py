@@ -7,20 +7,26 @@
       ensemble/            the result
       result.json          metrics and costs
 
-Every file but the growing trace is atomic and checksummed; a lock keeps a second process out. A
+Every file is checksummed, and written atomically but for the trace, which grows by lines that are
+checksummed each; a lock keeps a second process out. Tensor files name the stage they belong to. A
 stage that is resumed truncates its trace to what the checkpoint knew.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import cached_property
 from math import isfinite, nan
 from pathlib import Path
 from typing import Any
+
+from torch import Tensor
 
 from sparsemble.errors import CorruptFileError, InputError
 from sparsemble.recipes import Recipe
@@ -43,12 +49,12 @@ class StageFolder:
         self.path = path
         self._checkpoint = path / "checkpoint.safetensors"
         self._trace = path / "trace.jsonl"
+        self._stage = path / "stage.json"
 
     def claim(self, identity: Mapping[str, Any]) -> None:
         """Make the folder this stage's own, or check that it already is."""
-        file = self.path / "stage.json"
-        if file.exists():
-            known = read_json(file)
+        if self._stage.exists():
+            known = read_json(self._stage)
             changed = [key for key in identity if known.get(key) != identity[key]]
             if changed:
                 raise InputError(
@@ -56,18 +62,30 @@ class StageFolder:
                     "use another folder"
                 )
         else:
-            write_json(file, identity)
+            write_json(self._stage, identity)
+
+    @cached_property
+    def _identity(self) -> str:
+        """A name for whose files these are."""
+        if not self._stage.exists():
+            return ""
+        text = json.dumps(read_json(self._stage), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def checkpoint(self) -> ChainState | None:
         """The state of the chain that was under way."""
         if not self._checkpoint.exists():
             return None
-        tensors, numbers = read_tensors(self._checkpoint)
+        tensors, numbers = self._read(self._checkpoint)
         return ChainState(tensors, numbers)
 
     def save_checkpoint(self, state: ChainState) -> None:
         """Replace the checkpoint."""
-        numbers = {**state.numbers, "trace_lines": len(self._lines())}
+        numbers = {
+            **state.numbers,
+            "trace_lines": len(self._lines()),
+            "belongs_to": self._identity,
+        }
         write_tensors(self._checkpoint, state.tensors, numbers)
 
     def samples(self, state: ChainState | None) -> list[Sample]:
@@ -77,8 +95,7 @@ class StageFolder:
         """
         files = sorted(self.path.glob("sample-*.safetensors"))
         found = [
-            Sample(note["chain"], note["step"], tensors)
-            for tensors, note in map(read_tensors, files)
+            Sample(note["chain"], note["step"], tensors) for tensors, note in map(self._read, files)
         ]
         if state is None:
             return []
@@ -96,14 +113,21 @@ class StageFolder:
     def save_sample(self, sample: Sample) -> None:
         """Keep a sample."""
         name = f"sample-{sample.chain:04d}-{sample.step:09d}.safetensors"
-        note = {"chain": sample.chain, "step": sample.step}
+        note = {"chain": sample.chain, "step": sample.step, "belongs_to": self._identity}
         write_tensors(self.path / name, sample.parameters, note)
+
+    def _read(self, file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        tensors, note = read_tensors(file)
+        if note.get("belongs_to") != self._identity:
+            raise CorruptFileError(f"{file} belongs to another run; remove it, or the whole folder")
+        return tensors, note
 
     def record(self, entry: EpochRecord | Rollback) -> None:
         """Append a line to the trace."""
         kind = "rollback" if isinstance(entry, Rollback) else "epoch"
         self.path.mkdir(parents=True, exist_ok=True)
-        line = json.dumps({"kind": kind, **_without_nan(asdict(entry))}) + "\n"
+        text = json.dumps({"kind": kind, **_without_nan(asdict(entry))})
+        line = f"{_checksum(text)} {text}\n"
         with full_disk_told(self._trace, len(line)), self._trace.open("a") as file:
             file.write(line)
 
@@ -118,7 +142,10 @@ class StageFolder:
         epochs, rollbacks = [], []
         for line in self._lines():
             try:
-                fields = json.loads(line)
+                checksum, _, text = line.partition(" ")
+                if checksum != _checksum(text):
+                    raise ValueError
+                fields = json.loads(text)
                 kind = fields.pop("kind")
                 if kind == "epoch":
                     epochs.append(EpochRecord(**_with_nan(fields)))
@@ -196,6 +223,10 @@ class RunFolder:
         finally:
             for handle in handles:
                 os.close(handle)
+
+
+def _checksum(text: str) -> str:
+    return f"{zlib.crc32(text.encode()):08x}"
 
 
 def _without_nan(fields: dict[str, Any]) -> dict[str, Any]:

@@ -133,7 +133,10 @@ def learn(
         (observer or Observer()).planned(run.path, needed)
     with stop_requests(catch=run is not None) as stop, _opened(run, recipe):
         if run is not None:
-            run.chain.claim(_identity(blank, source, layout, recipe))
+            identity = _identity(blank, source, layout, recipe)
+            run.chain.claim(identity)
+            after = recipe.model_dump(mode="json", include={"prune", "retrain"})
+            run.retrain.claim({**identity, **after, "chains": recipe.chain.chains})
         stage1 = Keeper(run.chain if run is not None else None, observer, stop=stop)
         samples = _draw(network, layout, source, recipe, run, stage1)
         members = _members(blank, layout, samples, recipe)

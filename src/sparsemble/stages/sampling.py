@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from sparsemble.data import Batches
-from sparsemble.errors import InputError
+from sparsemble.errors import CorruptFileError, InputError
 from sparsemble.priors import BoundPrior, Prior
 from sparsemble.priors.group_sparse import BoundGroupSparse
 from sparsemble.priors.sums import BoundSum
@@ -100,6 +100,7 @@ def draw_samples(
         chain = start_chain(network, layout, batches, prior, settings, number, seed, observer)
         if resume is not None and resume.numbers["chain"] == number:
             chain.resume(resume)
+        _check_complete(steps, samples, chain)
         observer.started("chain", number, settings.chains, chain.step, steps[-1])
         while (step := _next(steps, samples, number)) is not None:
             if chain.run(step):
@@ -116,6 +117,16 @@ def _next(steps: Sequence[int], samples: Sequence[Sample], chain: int) -> int | 
     """The first step at which the chain still owes a sample."""
     taken = {sample.step for sample in samples if sample.chain == chain}
     return next((step for step in steps if step not in taken), None)
+
+
+def _check_complete(steps: Sequence[int], samples: Sequence[Sample], chain: Chain) -> None:
+    """A resumed chain cannot take samples of steps that lie behind it."""
+    owed = _next(steps, samples, chain.identity.number)
+    if owed is not None and owed < chain.step:
+        raise CorruptFileError(
+            f"the sample of step {owed} of chain {chain.identity.number} is missing, and the chain "
+            f"is already at step {chain.step}; remove its checkpoint to draw it again"
+        )
 
 
 def start_chain(
