@@ -110,7 +110,7 @@ def draw_samples(
             else:
                 # What was sampled on the way to a divergence is no sample of the posterior.
                 samples = [s for s in samples if s.chain != number or s.step <= chain.step]
-    return samples
+    return sorted(samples, key=lambda sample: (sample.chain, sample.step))
 
 
 def _next(steps: Sequence[int], samples: Sequence[Sample], chain: int) -> int | None:

@@ -76,7 +76,7 @@ def read_json(path: Path) -> dict[str, Any]:
         raise CorruptFileError(f"{path} is too large to be what it should be")
     try:
         value = json.loads(_bytes(path))
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         raise CorruptFileError(f"{path} is not JSON: damaged or foreign") from None
     if not isinstance(value, dict) or value.pop(_CHECKSUM, None) != _json_digest(value):
         raise CorruptFileError(f"{path} does not match its checksum: damaged or edited")
