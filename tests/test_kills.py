@@ -135,4 +135,4 @@ def test_a_run_killed_again_and_again_gives_the_same_bits(name, children, tmp_pa
     assert min(kills.values()) > 0
     assert sum(kills.values()) >= KILLS
     assert saved(folder) == saved(tmp_path / "whole")
-    assert not [path for path in folder.rglob(".*") if path.name != ".lock"]
+    assert not [path for path in folder.rglob(".*") if path.name != ".lock"]  # nothing is left over

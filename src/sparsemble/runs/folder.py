@@ -36,6 +36,7 @@ from sparsemble.store import (
     full_disk_told,
     read_json,
     read_tensors,
+    remove_partial,
     write_atomically,
     write_json,
     write_tensors,
@@ -219,6 +220,8 @@ class RunFolder:
                     raise InputError(
                         f"{folder} is in use by another process; wait for it or use another folder"
                     ) from None
+            for folder in folders:
+                remove_partial(folder)
             yield
         finally:
             for handle in handles:

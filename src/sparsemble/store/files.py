@@ -27,6 +27,7 @@ from sparsemble.errors import CorruptFileError, DiskFullError, InputError
 
 _CHECKSUM = "sha256"
 _ENTRY = "sparsemble"
+_PARTIAL = ".partial"
 _JSON_LIMIT = 64 << 20
 
 
@@ -34,7 +35,7 @@ def write_atomically(path: Path, content: bytes) -> None:
     """Write `content` so that a crash leaves either the old file or the new one."""
     with full_disk_told(path, len(content)):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        handle, name = tempfile.mkstemp(_PARTIAL, f".{path.name}.", path.parent)
         partial = Path(name)
         try:
             with os.fdopen(handle, "wb") as file:
@@ -47,6 +48,12 @@ def write_atomically(path: Path, content: bytes) -> None:
             partial.unlink(missing_ok=True)
             raise
         _sync_folder(path.parent)
+
+
+def remove_partial(folder: Path) -> None:
+    """Remove what kills left half-written, in `folder` and below."""
+    for path in folder.rglob(f".*{_PARTIAL}"):
+        path.unlink(missing_ok=True)
 
 
 @contextmanager
