@@ -81,8 +81,9 @@ def read_json(path: Path) -> dict[str, Any]:
     """Read what `write_json` wrote; the checksum is verified and removed."""
     if _size(path) > _JSON_LIMIT:
         raise CorruptFileError(f"{path} is too large to be what it should be")
+    content = _bytes(path)
     try:
-        value = json.loads(_bytes(path))
+        value = json.loads(content)
     except (ValueError, RecursionError):
         raise CorruptFileError(f"{path} is not JSON: damaged or foreign") from None
     if not isinstance(value, dict) or value.pop(_CHECKSUM, None) != _json_digest(value):
