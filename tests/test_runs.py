@@ -247,3 +247,15 @@ def test_code_that_does_not_do_is_told(command, change, message):
     assert code == 2
     assert message in err
     assert len(err.strip().splitlines()) == 1
+
+
+def test_tensorboard_gets_the_traces_scalars(command, tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    assert command("learn", "mine.toml", "--out", "run", "--quiet", "--tensorboard")[0] == 0
+    events = EventAccumulator(str(tmp_path / "run" / "tensorboard"))
+    events.Reload()
+    losses = events.Scalars("chain-0/loss")
+    trace, _ = RunFolder(tmp_path / "run").chain.trace()
+    assert [event.step for event in losses] == [record.epoch for record in trace]
+    assert [event.value for event in losses] == pytest.approx([record.loss for record in trace])

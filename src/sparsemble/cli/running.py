@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -39,6 +40,9 @@ def learn(
     ] = True,
     data: DataFolder = None,
     threads: Threads = None,
+    tensorboard: Annotated[
+        bool, typer.Option("--tensorboard", help="Also write scalars for TensorBoard.")
+    ] = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -51,7 +55,8 @@ def learn(
     use_threads(threads)
     resolved = load_recipe(recipe, parsed_changes(changes))
     folder = out or Path("runs") / resolved.name
-    _run(resolved, folder, baseline=baseline, data=data, quiet=quiet, as_json=as_json)
+    how = _How(data, quiet=quiet, as_json=as_json, tensorboard=tensorboard)
+    _run(resolved, folder, how, baseline=baseline)
 
 
 @app.command()
@@ -76,25 +81,30 @@ def resume(
     check_named(recipe.code, code or (), str(folder))
     if run.result.exists() and not quiet:
         progress_console().print(f"{folder} is complete: nothing is left to do")
-    baseline = (folder / "baseline").is_dir()
-    _run(recipe, folder, baseline=baseline, data=data, quiet=quiet, as_json=as_json)
+    board = (folder / "tensorboard").is_dir()
+    how = _How(data, quiet=quiet, as_json=as_json, tensorboard=board)
+    _run(recipe, folder, how, baseline=(folder / "baseline").is_dir())
 
 
-def _run(
-    recipe: Recipe,
-    folder: Path,
-    *,
-    baseline: bool,
-    data: Path | None,
-    quiet: bool,
-    as_json: bool,
-) -> None:
+@dataclass(frozen=True)
+class _How:
+    """Where a run's data lie, and what is shown of it."""
+
+    data: Path | None
+    quiet: bool
+    as_json: bool
+    tensorboard: bool
+
+
+def _run(recipe: Recipe, folder: Path, how: _How, *, baseline: bool) -> None:
     """Run a recipe, and before it the one it is compared with; print what came out."""
     from sparsemble.errors import InterruptedRunError
     from sparsemble.recipes import load_recipe
     from sparsemble.runs.progress import TerminalProgress
     from sparsemble.runs.results import run_recipe
     from sparsemble.runs.summary import summary
+    from sparsemble.runs.tensorboard import TensorBoard
+    from sparsemble.stages.observer import Observers
 
     runs = {recipe: folder}
     if baseline and recipe.baseline is not None:
@@ -102,16 +112,20 @@ def _run(
         runs = {compared: folder / "baseline", recipe: folder}
     results = []
     for each, place in runs.items():
-        progress = TerminalProgress(progress_console(quiet=quiet), each.name)
+        progress = TerminalProgress(progress_console(quiet=how.quiet), each.name)
+        board = TensorBoard(place / "tensorboard") if how.tensorboard else None
+        observer = progress if board is None else Observers(progress, board)
         try:
-            results.append(run_recipe(each, place, data_folder=data, observer=progress))
+            results.append(run_recipe(each, place, data_folder=how.data, observer=observer))
         except KeyboardInterrupt:
             raise InterruptedRunError(
                 f"stopped and saved; go on with: sparsemble resume {folder}"
             ) from None
         finally:
             progress.close()
-    if as_json:
+            if board is not None:
+                board.close()
+    if how.as_json:
         print_json({"folder": str(folder), "results": [r.model_dump(mode="json") for r in results]})
         return
     console = results_console()

@@ -72,3 +72,40 @@ class Observer:
 
     def rolled_back(self, rollback: Rollback) -> None:
         """A divergence was undone."""
+
+
+class Observers(Observer):
+    """Several observers, told one after the other."""
+
+    def __init__(self, *observers: Observer) -> None:
+        self.observers = observers
+
+    def planned(self, folder: Path, needed: int) -> None:
+        """Pass on."""
+        for observer in self.observers:
+            observer.planned(folder, needed)
+
+    def started(self, stage: str, chain: int, chains: int, done: int, total: int) -> None:
+        """Pass on."""
+        for observer in self.observers:
+            observer.started(stage, chain, chains, done, total)
+
+    def stepped(self, chain: int, step: int, loss: float, save: Callable[[], ChainState]) -> None:
+        """Pass on."""
+        for observer in self.observers:
+            observer.stepped(chain, step, loss, save)
+
+    def epoch_ended(self, record: EpochRecord) -> None:
+        """Pass on."""
+        for observer in self.observers:
+            observer.epoch_ended(record)
+
+    def sampled(self, sample: Sample, save: Callable[[], ChainState]) -> None:
+        """Pass on."""
+        for observer in self.observers:
+            observer.sampled(sample, save)
+
+    def rolled_back(self, rollback: Rollback) -> None:
+        """Pass on."""
+        for observer in self.observers:
+            observer.rolled_back(rollback)
