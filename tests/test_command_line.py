@@ -56,6 +56,7 @@ def test_help_does_not_load_pytorch():
         "sample",
         "inspect",
         "compare",
+        "report",
         "recipes",
     ],
 )

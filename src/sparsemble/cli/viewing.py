@@ -1,4 +1,4 @@
-"""Commands that look at what there is: recipes, inspect, compare."""
+"""Commands that look at what there is: recipes, inspect, compare, report."""
 
 from __future__ import annotations
 
@@ -9,7 +9,17 @@ from typing import Annotated
 import typer
 
 from sparsemble.cli.application import app
-from sparsemble.cli.options import AsJson, Factory, Saved, print_json, results_console
+from sparsemble.cli.options import (
+    AsJson,
+    Code,
+    DataFolder,
+    Factory,
+    Saved,
+    Threads,
+    print_json,
+    results_console,
+    use_threads,
+)
 
 
 @app.command()
@@ -78,3 +88,26 @@ def compare(
         print_json([result.model_dump(mode="json") for result in results])
     else:
         results_console().print(summary(results).rich())
+
+
+@app.command()
+def report(
+    run: Annotated[Path, typer.Argument(help="A finished run folder.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="HTML file to write; default RUN/report.html.")
+    ] = None,
+    data: DataFolder = None,
+    samples: Annotated[
+        Path | None, typer.Option("--samples", help="Where the samples lie, if runs share them.")
+    ] = None,
+    code: Code = None,
+    threads: Threads = None,
+) -> None:
+    """Explain a finished run in one HTML file: figures, structure, doubts, what to change.
+
+    Example: sparsemble report runs/digits
+    """
+    from sparsemble.reports import write_report
+
+    use_threads(threads)
+    print(write_report(run, out, data, samples_folder=samples, code=code or ()))

@@ -9,17 +9,23 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Axis:
-    """Values from `low` to `high` lie at places from `start` to `end`."""
+    """Values from `low` to `high` lie at places from `start` to `end`; evenly, or by logarithm."""
 
     low: float
     high: float
     start: float
     end: float
     ticks: tuple[float, ...]
+    log: bool = False
 
     def __call__(self, value: float) -> float:
         """The place of a value."""
-        return self.start + (self.end - self.start) * (value - self.low) / (self.high - self.low)
+        low, high, own = (
+            (math.log(v) for v in (self.low, self.high, value))
+            if self.log
+            else (self.low, self.high, value)
+        )
+        return self.start + (self.end - self.start) * (own - low) / (high - low)
 
 
 def axis(
@@ -51,6 +57,23 @@ def axis(
     return Axis(bottom, top, start, end, ticks)
 
 
+def log_axis(values: Iterable[float], start: float, end: float) -> Axis:
+    """An axis of positive values by logarithm.
+
+    >>> log_axis([12, 2500], 0, 100).ticks
+    (30.0, 100.0, 300.0, 1000.0)
+    """
+    finite = [value for value in values if math.isfinite(value) and value > 0] or [1.0]
+    low, high = min(finite) / 1.15, max(finite) * 1.15
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for steps in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 7)):
+        ticks = tuple(round(k * 10.0**p, 12) for p in powers for k in steps)
+        ticks = tuple(tick for tick in ticks if low <= tick <= high)
+        if len(ticks) >= 3:
+            break
+    return Axis(low, high, start, end, ticks, log=True)
+
+
 def whole_axis(low: int, high: int, start: float, end: float) -> Axis:
     """An axis of counts: ticks at whole numbers, room for half a count at either end."""
     step = max(1, math.ceil(round_step((high - low) / 7))) if high > low else 1
@@ -68,7 +91,9 @@ def round_step(least: float) -> float:
     (0.5, 5.0, 20.0)
     """
     power = 10.0 ** math.floor(math.log10(least))
-    return next(power * factor for factor in (1.0, 2.0, 5.0, 10.0) if power * factor >= 0.999 * least)
+    return next(
+        power * factor for factor in (1.0, 2.0, 5.0, 10.0) if power * factor >= 0.999 * least
+    )
 
 
 def tick_label(value: float) -> str:

@@ -1,11 +1,11 @@
 """HTML as values: whatever is not already HTML is escaped when it is put into an element.
 
-    element("p", "a < b", class_="note")  →  <p class="note">a &lt; b</p>
+element("p", "a < b", class_="note")  →  <p class="note">a &lt; b</p>
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from html import escape
 
 _VOID = {"br", "hr", "img", "input", "link", "meta"}
@@ -19,7 +19,7 @@ class Html(str):
     __slots__ = ()
 
 
-def element(name: str, *children: str, **attributes: Attribute) -> Html:
+def element(name: str, /, *children: str, **attributes: Attribute) -> Html:
     """An element; children that are no `Html` are escaped.
 
     `class_` and `data_tip` stand for `class` and `data-tip`; `None` and `False` leave an attribute
@@ -41,22 +41,31 @@ def joined(parts: Iterable[str]) -> Html:
 
 
 def table(
-    header: Sequence[str], rows: Sequence[Sequence[str]], *, caption: str = "", text_columns: int = 1
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    texts: Collection[int] = (0,),
+    lead: bool = False,
 ) -> Html:
-    """A table that scrolls sideways where it is too wide; columns after the first ones are numbers.
+    """A table that scrolls sideways where it is too wide.
 
-    The first cell of a row is its head.
+    The first cell of a row is its head; columns not among `texts` hold numbers; with `lead` the
+    first row stands out.
     """
-    kinds = ["text" if k < text_columns else "number" for k in range(len(header))]
-    head = [element("th", cell, scope="col", class_=k) for cell, k in zip(header, kinds, strict=True)]
+    kinds = ["text" if k in texts else "number" for k in range(len(header))]
+    head = [element("th", c, scope="col", class_=k) for c, k in zip(header, kinds, strict=True)]
     body = []
     for row in rows:
         cells = [element("th", row[0], scope="row", class_=kinds[0])]
         cells += [element("td", c, class_=k) for c, k in zip(row[1:], kinds[1:], strict=True)]
         body.append(element("tr", *cells))
-    parts = [element("caption", caption)] if caption else []
-    parts += [element("thead", element("tr", *head)), element("tbody", *body)]
-    return element("div", element("table", *parts), class_="scroll", tabindex=0)
+    whole = element(
+        "table",
+        element("thead", element("tr", *head)),
+        element("tbody", *body),
+        class_="lead" if lead else None,
+    )
+    return element("div", whole, class_="scroll", tabindex=0)
 
 
 def _name(key: str) -> str:

@@ -30,16 +30,16 @@ def size(number: float) -> str:
 
 
 def figure(number: float | None) -> str:
-    """A measured figure: four significant digits, a dash for what is not known.
+    """A measured figure: two decimals, of small ones three digits; a dash for what is not known.
 
-    >>> figure(0.011787), figure(17.8552), figure(2547.7), figure(None)
-    ('0.01179', '17.86', '2,548', '–')
+    >>> figure(0.011787), figure(17.8), figure(2547.7), figure(64.0), figure(None)
+    ('0.0118', '17.80', '2,548', '64', '–')
     """
     if number is None or not math.isfinite(number):
         return "–"
-    if abs(number) >= 1000:
+    if abs(number) >= 1000 or float(number).is_integer():
         return f"{number:,.0f}"
-    return f"{number:.4g}"
+    return f"{number:.2f}" if abs(number) >= 1 else f"{number:#.3g}"
 
 
 def duration(seconds: float) -> str:

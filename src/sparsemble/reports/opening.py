@@ -6,6 +6,7 @@ Samples are read one at a time: a run may hold more of them than memory does.
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,9 +14,9 @@ from pathlib import Path
 
 from torch import nn
 
-from sparsemble.data import Corpus, Dataset
-from sparsemble.ensemble import BaseEnsemble
-from sparsemble.errors import InputError
+from sparsemble.data import Batches, Corpus, Dataset
+from sparsemble.ensemble import BaseEnsemble, Ensemble, LanguageEnsemble
+from sparsemble.errors import CorruptFileError, InputError
 from sparsemble.layouts import layout_of
 from sparsemble.members import Member, compact, load_tensors
 from sparsemble.recipes import Recipe
@@ -60,16 +61,20 @@ class FinishedRun:
         chains = self.recipe.chain.chains
         wanted = set(self.recipe.chain.steps_to_collect(self.steps))
         found = []
-        for file in sorted(self.folder.chain.path.glob("sample-*-*.safetensors")):
-            _, chain, step = file.stem.split("-")
-            if int(chain) < chains and int(step) in wanted:
+        for file in sorted(self.folder.chain.path.glob("sample-*.safetensors")):
+            chain, step = _place(file)
+            if chain < chains and step in wanted:
                 found.append(file)
         return tuple(found) if len(found) == len(self.ensemble) else ()
 
     def sample(self, index: int) -> Sample:
         """One sample as the chain left it."""
-        tensors, note = read_tensors(self.sample_files[index])
-        self.layout.check(tensors)
+        file = self.sample_files[index]
+        tensors, note = read_tensors(file)
+        shapes = {name: parameter.shape for name, parameter in self.blank.named_parameters()}
+        fits = {name: tensor.shape for name, tensor in tensors.items()} == shapes
+        if not fits or (note.get("chain"), note.get("step")) != _place(file):
+            raise CorruptFileError(f"{file} is not the sample that its name and the recipe say")
         return Sample(note["chain"], note["step"], tensors)
 
     def samples(self) -> Iterator[Sample]:
@@ -120,22 +125,30 @@ def open_run(
     layout = named or layout_of(blank, recipe.grouping)
     source = open_source(training, blank, layout, recipe, None)
     _check_same_data(folder, source.fingerprint())
-    batches = source.batches(recipe.chain.batch_size)
-    again = batches if recipe.retrain is None else source.batches(recipe.retrain.batch_size)
+    result, ensemble = read_result(folder.result), open_ensemble(path, factory)
+    _check_ensemble(path, ensemble, result, data, layout)
+    num_data, steps = _counted(source.batches(recipe.chain.batch_size))
+    again = recipe.retrain or recipe.chain
+    _, retrain_steps = _counted(source.batches(again.batch_size))
     compared = path / "baseline" / "result.json"
     return FinishedRun(
         folder,
         recipe,
-        read_result(folder.result),
+        result,
         read_result(compared) if compared.is_file() else None,
-        open_ensemble(path, factory),
+        ensemble,
         data,
         blank.eval(),
         layout,
-        batches.num_data,
-        batches.steps,
-        again.steps,
+        num_data,
+        steps,
+        retrain_steps,
     )
+
+
+def _counted(batches: Batches) -> tuple[int, int]:
+    """N and the steps of an epoch; the batches, which hold the data once more, are let go."""
+    return batches.num_data, batches.steps
 
 
 def _check_same_data(folder: RunFolder, fingerprint: str) -> None:
@@ -146,3 +159,31 @@ def _check_same_data(folder: RunFolder, fingerprint: str) -> None:
             f"{folder.path} was learned on other data than its recipe names now: "
             f"{stage} has another fingerprint"
         )
+
+
+def _check_ensemble(
+    path: Path,
+    ensemble: BaseEnsemble,
+    result: Result,
+    data: Corpus | tuple[Dataset, Dataset],
+    layout: Layout,
+) -> None:
+    """Ensemble, result and recipe must be of one run."""
+    sizes = {space.name: space.size for space in layout.spaces}
+    if isinstance(data, Corpus):
+        same = (
+            isinstance(ensemble, LanguageEnsemble)
+            and ensemble.vocabulary == data.vocabulary
+            and "valid_perplexity" in result.metrics
+            and len(result.curves.get("valid_members", ())) == len(ensemble)
+        )
+    else:
+        same = isinstance(ensemble, Ensemble) and "error" in result.metrics
+    if not same or any(dict(m.origin.sizes) != sizes for m in ensemble):
+        raise CorruptFileError(f"{path}: its ensemble or result is not of the run in run.json")
+
+
+def _place(file: Path) -> tuple[int, int]:
+    """Chain and step of a sample, by the name of its file; of a foreign name no such place."""
+    named = re.fullmatch(r"sample-(\d+)-(\d+)", file.stem)
+    return (int(named[1]), int(named[2])) if named else (-1, -1)

@@ -109,7 +109,7 @@ def _about_members(curves: Curves, differing: float | None) -> list[Advice]:
     if len(final.alone) < 2:
         return []
     alone, together = mean(final.alone), final.together[-1]
-    gain = f"averaging takes {curves.metric} from {alone:.2f} to {together:.2f}"
+    gain = f"averaging takes the {_shown(curves, alone)} of one to {_shown(curves, together)}"
     if differing is not None:
         text = f"two members differ on {100 * differing:.2f} % of unseen examples; {gain}"
         alike = 100 * differing < _ALIKE * alone
@@ -127,15 +127,19 @@ def _about_stages(curves: Curves) -> list[Advice]:
         return []
     answers = []
     before, after = mean(sampled.alone), mean(final.alone)
-    compared = f"a sample has {curves.metric} {before:.2f}, a final member {after:.2f}"
+    compared = f"a sample has {_shown(curves, before)}, a final member {_shown(curves, after)}"
     if before > _NOISY * after:
         text = f"{compared}: noise or rate is high; lower the temperature or the learning rate"
         answers.append(Advice("noise in the samples", "attention", text))
     kept, lost = sampled.together[-1], final.together[-1]
-    text = f"the ensemble of samples has {curves.metric} {kept:.2f}, the final one {lost:.2f}"
+    text = f"the samples together have {_shown(curves, kept)}, the members {_shown(curves, lost)}"
     if lost > _LOST * kept:
         text += ": pruning cost more than retraining gave back; prune less or retrain longer"
         answers.append(Advice("pruning and retraining", "attention", text))
     else:
         answers.append(Advice("pruning and retraining", "good", text))
     return answers
+
+
+def _shown(curves: Curves, value: float) -> str:
+    return f"{value:.2f} % error" if curves.metric == "Error %" else f"perplexity {value:.2f}"

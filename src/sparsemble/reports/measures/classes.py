@@ -15,7 +15,7 @@ from sparsemble.ensemble.metrics import calibration_error
 from sparsemble.ensemble.uncertainty import uncertainty
 
 BINS = 15
-DOUBTED = 12
+DOUBTED = 10
 """Examples shown for each kind of uncertainty."""
 _FEATURES = 8
 _SMALLEST_IMAGE = 64

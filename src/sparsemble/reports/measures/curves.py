@@ -24,7 +24,7 @@ from sparsemble.runs.results import VALID_STREAMS
 
 StageName = Literal["sampled", "pruned", "retrained"]
 
-_WORK = 3e12
+_WORK = 2e12
 """Floating point operations to spend on a text at most: about a minute of one core."""
 
 
@@ -73,7 +73,7 @@ def class_curves(run: FinishedRun, test: Dataset, measured_on: str) -> tuple[Cur
     errors, losses = [], []
     for stage, members in _stages(run):
         total = torch.zeros(())
-        rows = []
+        rows: list[list[float]] = []
         for member in members:
             own = probabilities(member)
             total = total + own

@@ -17,14 +17,14 @@ from torch import Tensor
 
 from sparsemble.members import Member
 from sparsemble.reports.opening import FinishedRun
-from sparsemble.structure import Layout
+from sparsemble.structure import Layout, Role
 
 LEVELS = 16
 SIDE = 200
 """Pixels a side at most."""
 PICTURED = 24
 """Members drawn at most: a page has its size."""
-DECADES = 4
+DECADES = 3
 """A weight this many powers of ten below the largest is drawn as nothing."""
 
 
@@ -38,9 +38,14 @@ class Picture:
 
 @dataclass(frozen=True)
 class MatrixPictures:
-    """One parameter of one member: its sample, if that is there, and what was kept of it."""
+    """One parameter of one member: its sample, if that is there, and what was kept of it.
+
+    It `reads` the units of one space and `makes` those of another.
+    """
 
     name: str
+    reads: str
+    makes: str
     shape: tuple[int, int]
     rows: str
     columns: str
@@ -76,6 +81,8 @@ def pictures_of(
         found.append(
             MatrixPictures(
                 name,
+                _spaces(layout, name, Role.CONSUMER),
+                _spaces(layout, name, Role.PRODUCER),
                 (kept.shape[0], kept.shape[1]),
                 rows,
                 columns,
@@ -127,6 +134,11 @@ def _along(layout: Layout, parameter: str, dim: int) -> tuple[str, int]:
     slots = [slot for slot in layout.slots_on(parameter) if slot.dim == dim]
     names = dict.fromkeys(slot.space for slot in slots)
     return " + ".join(names) or "others", max((slot.tile for slot in slots), default=1)
+
+
+def _spaces(layout: Layout, parameter: str, role: Role) -> str:
+    slots = [slot for slot in layout.slots_on(parameter) if slot.role is role]
+    return " + ".join(dict.fromkeys(slot.space for slot in slots)) or "others"
 
 
 def _block(matrix: Tensor) -> tuple[int, int]:

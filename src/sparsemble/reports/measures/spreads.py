@@ -117,8 +117,8 @@ def decade_edges(sizes: Tensor) -> tuple[float, ...]:
     top = math.ceil(math.log10(largest) * 2) / 2
     smallest = sizes[sizes > 0]
     low = float(smallest.min()) if len(smallest) else largest
-    bottom = max(math.floor(math.log10(low) * 2) / 2, top - _DECADES)
-    count = max(1, round((top - bottom) * _BINS_A_DECADE))
+    bottom = min(max(math.floor(math.log10(low) * 2) / 2, top - _DECADES), top - 0.5)
+    count = round((top - bottom) * _BINS_A_DECADE)
     return tuple(10 ** (bottom + (top - bottom) * k / count) for k in range(count + 1))
 
 

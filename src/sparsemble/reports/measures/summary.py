@@ -55,6 +55,8 @@ class Summary:
     """Which of the metrics decides."""
     contenders: tuple[Contender, ...]
     outcome: Outcome
+    clear: bool
+    """Is the difference more than chance could explain?"""
     verdict: str
     floor: float | None
     """The main metric of the data's own source, if that is known."""
@@ -79,8 +81,8 @@ def measured_on(run: FinishedRun) -> str:
 def run_summary(run: FinishedRun) -> Summary:
     """The run beside its baseline, if it has one, and beside a single member."""
     result, text = run.result, isinstance(run.data, Corpus)
-    columns = TEXT_METRICS if text else CLASS_METRICS
-    columns = tuple(column for column in columns if column[1] in result.metrics)
+    known = TEXT_METRICS if text else CLASS_METRICS
+    columns = tuple(column for column in known if column[1] in result.metrics)
     contenders = [_whole("this ensemble", result, columns)]
     if run.baseline is not None:
         contenders.append(_whole(f"the baseline {run.baseline.recipe.name}", run.baseline, columns))
@@ -104,6 +106,7 @@ def run_summary(run: FinishedRun) -> Summary:
         main,
         tuple(contenders),
         outcome,
+        clear,
         _verdict(contenders[0], contenders[1], main, outcome, clear, where, run),
         truth if text else None,
         result.seconds,

@@ -1,0 +1,210 @@
+"""How the ensemble came about: what each stage made of the networks, and the stages' traces."""
+
+from __future__ import annotations
+
+import math
+
+from sparsemble.reports.charts import Line, Mark, line_chart
+from sparsemble.reports.facts import Facts
+from sparsemble.reports.markup import Html, element, joined, table
+from sparsemble.reports.measures.curves import Curves
+from sparsemble.reports.measures.summary import Summary
+from sparsemble.reports.measures.traces import ChainTrace, StageTrace
+from sparsemble.reports.numbers import figure
+from sparsemble.reports.sections.parts import Section, folded, framed, said
+
+_TONES = {"sampled": 1, "pruned": 3, "retrained": 2}
+_WIDE = 8.0
+"""Where values differ by more than this factor, the axis is logarithmic."""
+
+
+def stages(facts: Facts) -> Section:
+    """Figures 4a and 4b."""
+    parts = [
+        said(
+            "Every sample of the chain is pruned, made compact and retrained. Open dots are single "
+            "networks after each of these stages, lines the average of the first one, two, … of "
+            "them. A line below its dots is what averaging gains."
+        )
+    ]
+    if not facts.has_samples:
+        parts.append(
+            said(
+                "The samples of the chain are not in the run's folder, so only the final members "
+                "are shown; name the folder they lie in with --samples."
+            )
+        )
+    drawn = [
+        chart
+        for curves in facts.curves
+        for chart in (_along(curves), _by_number(curves, facts.summary))
+    ]
+    parts.append(element("div", *drawn, class_="grid"))
+    parts += [_figures(curves) for curves in facts.curves]
+    return Section("stages", "What each stage did", joined(parts))
+
+
+def _along(curves: Curves) -> Html:
+    lines = []
+    for curve in curves.stages:
+        tone = _TONES[curve.stage]
+        lines.append(Line(f"{curve.stage}, alone", curve.alone, tone, dots=True, faint=True))
+        lines.append(Line(f"{curve.stage}, averaged", curve.together, tone, label=curve.stage))
+    ends = ", ".join(f"{c.stage} {figure(c.together[-1])}" for c in curves.stages)
+    values = [v for curve in curves.stages for v in (*curve.alone, *curve.together)]
+    drawing = line_chart(
+        f"{curves.metric} along the learning",
+        f"On {curves.measured_on}. All networks averaged: {ends}.",
+        range(1, len(curves.final.alone) + 1),
+        lines,
+        x_label="Sample",
+        y_label=curves.metric,
+        log=_wide(values),
+    )
+    return framed(
+        f"{curves.metric} after each stage",
+        drawing,
+        f"On {curves.measured_on}. All networks averaged: {ends}.",
+    )
+
+
+def _by_number(curves: Curves, summary: Summary) -> Html:
+    final = curves.final
+    levels = []
+    column = "Validation perplexity" if curves.metric == "Perplexity" else curves.metric
+    known = summary.contenders[1].figures[summary.metrics.index(column)]
+    # Over a part of the text the baseline's figure would not compare.
+    if len(summary.contenders) > 2 and known is not None and "first" not in curves.measured_on:
+        levels.append(Mark(known, "baseline"))
+    mean = sum(final.alone) / len(final.alone)
+    if len(final.alone) > 1:
+        levels.append(Mark(mean, "one, on average"))
+    drawing = line_chart(
+        f"{curves.metric} by the number of members",
+        f"From {figure(final.together[0])} with one member to {figure(final.together[-1])} with "
+        f"{len(final.together)}.",
+        range(1, len(final.together) + 1),
+        [Line("averaged", final.together, 0, label=f"{figure(final.together[-1])}")],
+        x_label="Members",
+        y_label=curves.metric,
+        levels=levels,
+    )
+    return framed(
+        "How many members does it take?",
+        drawing,
+        f"{curves.metric} of the first members together, on {curves.measured_on}.",
+    )
+
+
+def _figures(curves: Curves) -> Html:
+    header = ["Sample"]
+    for curve in curves.stages:
+        header += [f"{curve.stage}, alone", "averaged"]
+    rows = [
+        [str(k + 1), *(figure(v[k]) for c in curves.stages for v in (c.alone, c.together))]
+        for k in range(len(curves.final.alone))
+    ]
+    return folded(f"{curves.metric}: the figures", table(header, rows))
+
+
+def traces(facts: Facts) -> Section:
+    """Loss, potential, groups near zero, rate and noise of both stages."""
+    parts: list[Html] = [
+        said(
+            "The potential is the loss plus what the prior adds; a chain samples well when it "
+            "neither falls nor rises after burn-in. A group near zero is one that the prior holds "
+            "there against the noise."
+        )
+    ]
+    if not facts.traces:
+        parts.append(said("The run's folder holds no trace of its stages."))
+    for trace in facts.traces:
+        parts.append(element("h3", _heading(trace)))
+        parts.append(element("div", *_trace_charts(trace), class_="grid"))
+        if trace.setbacks:
+            rows = [
+                [
+                    f"{s.chain + 1}",
+                    f"{s.epoch:.2f}",
+                    s.reason,
+                    f"{s.back_to}",
+                    f"{s.rate_factor:.3g}",
+                ]
+                for s in trace.setbacks
+            ]
+            header = ["Chain", "Epoch", "What happened", "Back to epoch", "Rate ×"]
+            parts.append(folded(f"Rollbacks: {len(rows)}", table(header, rows, texts=(0, 2))))
+    return Section("traces", "The stages, epoch by epoch", joined(parts))
+
+
+def _heading(trace: StageTrace) -> str:
+    count = len(trace.chains)
+    if trace.stage == "chain":
+        return "Stage 1: the chain" if count == 1 else f"Stage 1: {count} chains"
+    return "Stage 2: retraining" if count == 1 else f"Stage 2: retraining, {count} members"
+
+
+def _trace_charts(trace: StageTrace) -> list[Html]:
+    wanted = [
+        ("Loss and potential", "", ("loss", "potential"), (None, None)),
+        ("Groups near zero", "share", ("near_zero",), (0.0, None)),
+        ("Learning rate", "", ("rate",), (0.0, None)),
+        ("Noise ÷ gradient step", "", ("noise",), (None, None)),
+    ]
+    charts = []
+    for title, unit, fields, limits in wanted:
+        values = [v for c in trace.chains for f in fields for v in getattr(c, f)]
+        known = [v for v in values if math.isfinite(v)]
+        if known and (any(known) or "noise" not in fields):
+            log = limits == (None, None) and _wide(known)
+            charts.append(_trace_chart(trace, title, unit, fields, limits, log))
+    return charts
+
+
+def _trace_chart(
+    trace: StageTrace,
+    title: str,
+    unit: str,
+    fields: tuple[str, ...],
+    limits: tuple[float | None, float | None],
+    log: bool,
+) -> Html:
+    longest: ChainTrace = max(trace.chains, key=lambda chain: len(chain.epochs))
+    single = len(trace.chains) == 1
+    who = "chain" if trace.stage == "chain" else "member"
+    lines = []
+    for tone, field in enumerate(fields):
+        for chain in trace.chains:
+            own = dict(zip(chain.epochs, getattr(chain, field), strict=True))
+            name = field.replace("_", " ") + ("" if single else f", {who} {chain.number + 1}")
+            label = field if len(fields) > 1 and chain is trace.chains[-1] else ""
+            values = tuple(own.get(epoch, math.nan) for epoch in longest.epochs)
+            lines.append(Line(name, values, tone, faint=not single, label=label))
+    times = [Mark(trace.burn_in, "burn-in")] if trace.burn_in else []
+    times += [
+        Mark(s.epoch, "↩", f"rolled back to epoch {s.back_to}: {s.reason}") for s in trace.setbacks
+    ]
+    last = ", ".join(
+        f"{field.replace('_', ' ')} {figure(getattr(longest, field)[-1])}" for field in fields
+    )
+    drawing = line_chart(
+        title,
+        f"Over {longest.epochs[-1]} epochs; at the end {last}.",
+        longest.epochs,
+        lines,
+        x_label="Epoch",
+        y_label=unit,
+        times=times,
+        events=trace.sampled if "loss" in fields else (),
+        log=log,
+        low=limits[0],
+        high=limits[1],
+    )
+    marked = "Triangles: samples were taken. " if trace.sampled and "loss" in fields else ""
+    undone = "Where a divergence was undone stands ↩. " if trace.setbacks else ""
+    return framed(title, drawing, f"{marked}{undone}At the end: {last}.")
+
+
+def _wide(values: list[float]) -> bool:
+    finite = [v for v in values if math.isfinite(v)]
+    return bool(finite) and min(finite) > 0 and max(finite) > _WIDE * min(finite)

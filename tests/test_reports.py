@@ -1,0 +1,652 @@
+"""What a report measures, against independent computations."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import struct
+import tomllib
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from sparsemble.data import Dataset, digits, grammar
+from sparsemble.ensemble import Ensemble, LanguageEnsemble
+from sparsemble.errors import CorruptFileError, InputError
+from sparsemble.layouts import feedforward, feedforward_layout
+from sparsemble.members import compact
+from sparsemble.priors import Gaussian, GroupSparse, SumPrior
+from sparsemble.recipes import Recipe, builtin_names, load_recipe
+from sparsemble.reports import collect
+from sparsemble.reports.axes import axis, spread_out, whole_axis
+from sparsemble.reports.images import grey_png, ink_png
+from sparsemble.reports.measures.advice import advise
+from sparsemble.reports.measures.background import recipe_text
+from sparsemble.reports.measures.classes import class_facts, confusion, image_side, reliability
+from sparsemble.reports.measures.curves import Curves, StageCurve
+from sparsemble.reports.measures.patterns import kept_shares, magnitudes, pictures_of
+from sparsemble.reports.measures.spreads import FamilySpread, Histogram, Spreads, histogram
+from sparsemble.reports.measures.summary import compared
+from sparsemble.reports.measures.words import read_stretch
+from sparsemble.reports.opening import open_run
+from sparsemble.runs.results import FindingEntry, read_result, run_recipe
+from sparsemble.store import read_tensors
+
+QUICK = {
+    "network.hidden": [30, 20],
+    "chain.chains": 1,
+    "chain.epochs": 12,
+    "chain.burn_in": 3,
+    "chain.interval": 3,
+    "chain.sampler.temperature": 1e-4,
+    "prior.penalty": 2e-3,
+    "retrain.epochs": 2,
+}
+QUICK_TEXT = {
+    "baseline": None,
+    "data.portion": 0.05,
+    "network.hidden": [10, 8],
+    "chain.epochs": 3,
+    "chain.burn_in": 0,
+    "chain.interval": 1,
+    "retrain.epochs": 1,
+}
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("digits") / "run"
+    run_recipe(load_recipe("digits", QUICK), folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def image_facts(images):
+    return collect(images)
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("grammar") / "run"
+    run_recipe(load_recipe("grammar", QUICK_TEXT), folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def text_facts(text):
+    return collect(text)
+
+
+def samples_in(folder: Path) -> list[dict[str, torch.Tensor]]:
+    return [read_tensors(f)[0] for f in sorted((folder / "chain").glob("sample-*"))]
+
+
+# --- the stages ------------------------------------------------------------------------------
+
+
+def plain_probabilities(weights: dict[str, torch.Tensor], inputs: torch.Tensor) -> torch.Tensor:
+    """A feed-forward network with two hidden layers, written out."""
+    values = inputs
+    for layer in ("0", "2", "4"):
+        values = values @ weights[f"{layer}.weight"].T + weights[f"{layer}.bias"]
+        values = values if layer == "4" else values.clamp_min(0)
+    return values.softmax(-1)
+
+
+def plainly_pruned(weights: dict[str, torch.Tensor], sparsity: float) -> dict[str, torch.Tensor]:
+    every = torch.cat([w.abs().flatten() for n, w in weights.items() if n.endswith("weight")])
+    kept = round((1 - sparsity) * len(every))
+    limit = every.sort(descending=True).values[kept - 1]
+    return {n: w * (w.abs() >= limit) if n.endswith("weight") else w for n, w in weights.items()}
+
+
+@pytest.mark.parametrize(("place", "stage"), [(0, "sampled"), (1, "pruned")])
+def test_errors_of_samples_alone_and_averaged_are_those_computed_by_hand(
+    images, image_facts, place, stage
+):
+    test = digits()[1]
+    each = [
+        plain_probabilities(
+            plainly_pruned(weights, 0.8) if stage == "pruned" else weights, test.scaled()
+        )
+        for weights in samples_in(images)
+    ]
+
+    def error(p):
+        return 100 * float((p.argmax(-1) != test.targets).double().mean())
+
+    def loss(p):
+        return float(F.nll_loss(p.log().double(), test.targets))
+
+    for curves, measured in zip(image_facts.curves, (error, loss), strict=True):
+        found = curves.stages[place]
+        assert found.stage == stage
+        assert found.alone == pytest.approx([measured(p) for p in each], rel=1e-4)
+        running = [measured(torch.stack(each[: k + 1]).mean(0)) for k in range(3)]
+        assert found.together == pytest.approx(running, rel=1e-4)
+
+
+def test_the_last_stage_is_the_ensemble_the_result_measured(images, image_facts):
+    metrics = read_result(images / "result.json").metrics
+    errors, losses = image_facts.curves
+    assert errors.final.stage == "retrained"
+    assert errors.final.together[-1] == pytest.approx(100 * metrics["error"])
+    assert losses.final.together[-1] == pytest.approx(metrics["nll"])
+    mean = sum(errors.final.alone) / len(errors.final.alone)
+    assert mean == pytest.approx(100 * metrics["member_error"])
+
+
+def test_perplexities_of_samples_are_those_of_streams_read_one_by_one(text, text_facts):
+    corpus = grammar()
+    valid, network = corpus.valid, load_recipe("grammar", QUICK_TEXT).network.build(corpus)
+    length = -(-len(valid) // 20)
+    before = torch.cat([torch.tensor([corpus.vocabulary.words.index("<eos>")]), valid[:-1]])
+    each = []
+    for weights in samples_in(text):
+        network.load_state_dict(weights)
+        network.eval()
+        with torch.no_grad():
+            pieces = [
+                -F.cross_entropy(network(x.view(-1, 1))[0][:, 0], y, reduction="none").double()
+                for x, y in zip(before.split(length), valid.split(length), strict=True)
+            ]
+        each.append(torch.cat(pieces))
+    found = text_facts.curves[0].stages[0]
+    alone = [math.exp(-float(p.mean())) for p in each]
+    running = [
+        math.exp(-float(torch.stack(each[: k + 1]).exp().mean(0).log().mean())) for k in range(3)
+    ]
+    assert found.stage == "sampled"
+    assert found.alone == pytest.approx(alone, rel=1e-4)
+    assert found.together == pytest.approx(running, rel=1e-4)
+
+
+def test_the_members_perplexities_are_those_of_the_result(text, text_facts):
+    known = read_result(text / "result.json").curves
+    assert text_facts.curves[0].final.together == pytest.approx(known["valid_ensemble"])
+    assert text_facts.curves[0].final.alone == pytest.approx(known["valid_members"])
+
+
+def test_a_long_text_is_read_only_as_far_as_time_allows(text, monkeypatch):
+    monkeypatch.setattr("sparsemble.reports.measures.curves._WORK", 1.0)
+    curves = collect(text).curves[0]
+    tokens = grammar().valid[:1000]
+    score = LanguageEnsemble.load(text / "ensemble").score(tokens, streams=20)
+    assert curves.measured_on == "the first 1,000 tokens of the validation text"
+    assert curves.final.together == pytest.approx(score.curve)
+
+
+def test_traces_show_every_epoch_of_both_stages(images, image_facts):
+    chain, again = image_facts.traces
+    assert chain.chains[0].epochs == tuple(range(1, 13))
+    assert (chain.sampled, chain.burn_in) == ((6, 9, 12), 3)
+    assert set(chain.chains[0].rate) == {0.2}
+    run = open_run(images)
+    records, _ = run.folder.retrain.trace()
+    # Members are retrained as one stack, whose loss is the sum of theirs.
+    assert again.chains[0].loss == pytest.approx([r.loss / 3 for r in records])
+
+
+# --- structure -------------------------------------------------------------------------------
+
+
+def test_a_block_is_marked_as_soon_as_one_weight_is_kept(monkeypatch):
+    monkeypatch.setattr("sparsemble.reports.measures.patterns.SIDE", 2)
+    mask = torch.zeros(4, 6, dtype=torch.bool)
+    mask[0, 0] = True
+    mask[2:, 3:] = True
+    picture = kept_shares(mask)
+    assert picture.block == (2, 3)
+    # One of six: 1 + 14·√(1/6) = 6.7.
+    assert picture.levels.tolist() == [[7, 0], [0, 15]]
+
+
+def test_blocks_at_the_edge_count_only_what_is_there(monkeypatch):
+    monkeypatch.setattr("sparsemble.reports.measures.patterns.SIDE", 2)
+    assert kept_shares(torch.ones(3, 3, dtype=torch.bool)).levels.tolist() == [[15, 15], [15, 15]]
+
+
+def test_magnitudes_are_drawn_by_powers_of_ten():
+    weights = torch.tensor([[1.0, -0.1, 0.01], [1e-3, 1e-9, 0.0]])
+    assert magnitudes(weights, 1.0).levels.tolist() == [[15, 10, 5], [0, 0, 0]]
+
+
+def test_no_picture_has_more_than_200_pixels_a_side():
+    assert kept_shares(torch.ones(1001, 200, dtype=torch.bool)).levels.shape == (167, 200)
+
+
+def test_pruned_pictures_show_weights_where_the_dense_network_had_them():
+    network = feedforward(3, [4], 2)
+    masks = {"0.weight": torch.ones(4, 3) > 0, "2.weight": torch.ones(2, 4) > 0}
+    masks["0.weight"][:, 1] = False
+    masks["2.weight"][:, 2] = False
+    layout = feedforward_layout(network)
+    first, second = pictures_of(compact(network, layout, masks), layout, None)
+    assert first.pruned.levels.tolist() == [[15, 0, 15]] * 2 + [[0, 0, 0]] + [[15, 0, 15]]
+    assert second.pruned.levels.tolist() == [[15, 15, 0, 15]] * 2
+    assert (first.reads, first.makes, first.kept) == ("inputs", "hidden1", 0.5)
+
+
+def test_costs_are_those_of_the_paper_and_of_the_result(images, image_facts):
+    sizes, result = image_facts.sizes, read_result(images / "result.json")
+    assert sizes.dense.units == (64, 30, 20, 10)
+    assert sizes.dense.parameters == 64 * 30 + 30 * 20 + 20 * 10
+    assert sizes.dense.flops == (2 * 64 * 30, 2 * 30 * 20, 2 * 20 * 10)
+    assert [m.parameters for m in sizes.members] == result.member_parameters
+    assert [m.total_flops for m in sizes.members] == result.member_flops
+    assert sizes.dense_bytes == 4 * (sizes.dense.parameters + 60)
+    assert all(sizes.sparsity(m) >= 0.8 - 1e-3 for m in sizes.members)
+
+
+def test_inputs_are_counted_by_the_members_that_read_them(images, image_facts):
+    ensemble = Ensemble.load(images / "ensemble")
+    assert sum(image_facts.readers) == sum(m.layout.inputs.size for m in ensemble)
+    assert max(image_facts.readers) <= len(ensemble)
+
+
+def test_sizes_of_groups_are_norms_over_the_root_of_their_dimension(images, image_facts):
+    weights = samples_in(images)[-1]
+    spreads = image_facts.spreads
+    sizes = [weights[f"{k}.weight"].square().mean(0).sqrt() for k in (0, 2, 4)]
+    # 900 images; the rate is 0.2, the penalty 2e-3, T 1e-4.
+    width = 3 * max(1e-4 / (900 * 2e-3), 0.2 * 2e-3)
+    assert spreads.width == pytest.approx(width)
+    assert [f.size for f in spreads.families] == [30, 20, 10]
+    for family, own in zip(spreads.families, sizes, strict=True):
+        assert family.groups == sum(family.histogram.counts) == len(own)
+        assert family.near_zero == int((own < width).sum())
+
+
+def test_the_share_of_groups_near_zero_is_what_the_trace_recorded(images, image_facts):
+    assert image_facts.spreads.near_zero == pytest.approx(
+        image_facts.traces[0].chains[0].near_zero[-1]
+    )
+
+
+def test_the_pruning_threshold_is_the_smallest_kept_weight(images, image_facts):
+    weights = samples_in(images)[-1]
+    every = torch.cat([w.abs().flatten() for n, w in weights.items() if n.endswith("weight")])
+    kept = every.sort(descending=True).values[: round(0.2 * len(every))]
+    assert image_facts.spreads.thresholds == {"the whole network": pytest.approx(float(kept[-1]))}
+    assert sum(image_facts.spreads.weights.counts) == len(every)
+
+
+def test_what_lies_outside_a_histogram_is_counted_at_its_ends():
+    found = histogram(torch.tensor([0.0, 1e-9, 0.02, 0.1, 5.0]), (0.01, 0.1, 1.0))
+    assert found.counts == (3, 2)
+
+
+# --- classifiers -----------------------------------------------------------------------------
+
+
+def test_reliability_bins_by_hand():
+    probabilities = torch.tensor([[0.9, 0.1], [0.75, 0.25], [0.375, 0.625], [0.5, 0.5]])
+    bins = reliability(probabilities, torch.tensor([0, 1, 1, 0]), bins=4)
+    # Bins reach up to 0.25, 0.5, … and hold their upper end, as in the calibration error.
+    assert [b.share for b in bins] == [0, 0.25, 0.5, 0.25]
+    assert bins[2].confidence == (0.75 + 0.625) / 2
+    assert [b.accuracy for b in bins[1:]] == [1.0, 0.5, 1.0]
+    assert math.isnan(bins[0].accuracy)
+
+
+def test_bins_and_calibration_error_tell_the_same(images, image_facts):
+    classes, metrics = image_facts.classes, read_result(images / "result.json").metrics
+    gaps = [b.share * abs(b.accuracy - b.confidence) for b in classes.ensemble_bins if b.share]
+    assert sum(gaps) == pytest.approx(metrics["ece"])
+    assert classes.member_ece == pytest.approx(metrics["member_ece"])
+
+
+def test_confusions_count_true_classes_in_rows():
+    found = confusion(torch.tensor([0, 1, 1, 2]), torch.tensor([0, 0, 1, 2]), 3)
+    assert found == ((1, 1, 0), (0, 1, 0), (0, 0, 1))
+
+
+def test_the_two_kinds_of_doubt_are_told_apart():
+    # Members agree on a close call for the first example and disagree on the second.
+    p = torch.tensor([[[0.5, 0.5], [0.99, 0.01], [1.0, 0.0]], [[0.5, 0.5], [0.2, 0.8], [1.0, 0.0]]])
+    data = Dataset(torch.eye(3), torch.tensor([0, 1, 0]), ("cat", "dog"), ("a", "b", "c"))
+    found = class_facts(p, data)
+    assert [d.index for d in found.by_entropy] == [0, 1, 2]
+    assert [d.index for d in found.by_information] == [1, 0, 2]
+    doubted = found.by_information[0]
+    assert doubted.votes == (("cat", 1), ("dog", 1))
+    assert (doubted.prediction, doubted.target) == ("cat", "dog")
+    assert doubted.probability == pytest.approx(0.595)
+    assert doubted.image is None
+    assert doubted.features == (("a", 0.0), ("b", 1.0), ("c", 0.0))
+
+
+@pytest.mark.parametrize(
+    ("shape", "side"),
+    [
+        ((64,), (8, 8)),
+        ((784,), (28, 28)),
+        ((1, 28, 20), (28, 20)),
+        ((65,), None),
+        ((4,), None),
+        ((3, 8, 8), None),
+    ],
+)
+def test_what_can_be_drawn_as_an_image(shape, side):
+    assert image_side(shape) == side
+
+
+def test_doubted_images_are_the_examples_themselves(image_facts):
+    one = image_facts.classes.by_entropy[0]
+    original = digits()[1].inputs[one.index].view(8, 8)
+    assert np.abs(one.image / 255 * 16 - original.numpy()).max() < 0.04
+
+
+# --- language models -------------------------------------------------------------------------
+
+
+def test_words_have_the_probabilities_the_ensemble_scores_with(text, text_facts):
+    ensemble = LanguageEnsemble.load(text / "ensemble")
+    tokens = grammar().valid[:160]
+    each = ensemble.member_log_probabilities(tokens).exp().mean(0)
+    found = text_facts.text.positions
+    assert [p.probability for p in found] == pytest.approx(each.tolist(), rel=1e-4)
+    assert [p.word for p in found] == grammar().vocabulary.decode(tokens)
+    for position in found:
+        assert len(position.top) == 5
+        assert position.top[0][1] >= position.probability * (1 - 1e-6)
+        assert 0 <= position.mutual_information <= position.entropy <= math.log(234)
+    assert found[5].top == tuple(
+        (w, pytest.approx(p, rel=1e-4))
+        for w, p in ensemble.next_words([q.word for q in found[:5]], 5)
+    )
+
+
+def test_extremes_and_sample_text_are_of_the_ensemble(text, text_facts):
+    found = text_facts.text
+    told = [p.mutual_information for p in found.positions]
+    assert [told[k] for k in found.most] == sorted(told, reverse=True)[:8]
+    assert found.positions[found.least[0]].entropy == min(p.entropy for p in found.positions)
+    assert found.context(2) == tuple(p.word for p in found.positions[:2])
+    ensemble = LanguageEnsemble.load(text / "ensemble")
+    assert found.drawn == tuple(ensemble.generate(80, seed=0))
+    assert len(read_stretch(ensemble, grammar().valid[:7])) == 7
+
+
+# --- summary and advice ----------------------------------------------------------------------
+
+
+def test_the_verdict_compares_with_a_member_and_names_the_price(images, image_facts):
+    summary, result = image_facts.summary, read_result(images / "result.json")
+    assert [c.name for c in summary.contenders] == ["this ensemble", "a single member on average"]
+    assert summary.contenders[1].parameters == pytest.approx(result.parameters_ratio / 3)
+    assert f"err on {100 * result.metrics['error']:.2f} % of the 897 test images" in summary.verdict
+    assert f"hold {result.parameters_ratio:.2f} times the weights" in summary.verdict
+
+
+def test_a_baseline_in_the_folder_is_what_the_run_is_held_against(text, tmp_path):
+    folder = shutil.copytree(text, tmp_path / "run")
+    shutil.copytree(text, folder / "baseline")
+    summary = collect(folder).summary
+    assert summary.contenders[1].name == "the baseline grammar"
+    assert summary.outcome == "same"
+    assert summary.floor == pytest.approx(math.exp(grammar().true_nll["test"]))
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "examples", "answer"),
+    [
+        # Two standard errors of 2 % and 3 % on 1000 examples: 1.4 points; on 100,000: 0.14.
+        (2.0, 3.0, 1000, ("better", False)),
+        (2.0, 3.0, 100_000, ("better", True)),
+        (3.0, 2.0, 100_000, ("worse", True)),
+        (2.0, 2.0, 1000, ("same", False)),
+        (99.8, 100.0, None, ("same", False)),
+        (98.0, 100.0, None, ("better", True)),
+    ],
+)
+def test_differences_that_chance_explains_are_not_called_clear(own, other, examples, answer):
+    assert compared(own, other, examples) == answer
+
+
+def curves(sampled, final, alone=None):
+    return Curves(
+        "Error %",
+        "a set",
+        (
+            StageCurve("sampled", (sampled, sampled), (sampled, sampled)),
+            StageCurve("retrained", alone or (final, final), (final, final)),
+        ),
+    )
+
+
+def spreads(*, width=1e-3, thermal=3e-4, held=0.6, threshold=0.05, near_zero=30):
+    bins = Histogram((0.1, 1.0), (100,))
+    family = FamilySpread("units", 100, 10, near_zero, bins)
+    return Spreads(1, (family,), width, thermal, held, bins, {"the whole network": threshold})
+
+
+def advice(found=None, *, curve=None, differing=0.02, rollbacks=0, findings=()):
+    answers = advise(
+        findings,
+        curve or curves(2.0, 2.0),
+        found or spreads(),
+        sparsity=0.9,
+        differing=differing,
+        rollbacks=rollbacks,
+    )
+    return {answer.topic for answer in answers if answer.verdict == "attention"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "topics"),
+    [
+        ({}, set()),
+        ({"found": spreads(held=0.1)}, {"prior and pruning"}),
+        ({"found": spreads(near_zero=2)}, {"groups"}),
+        ({"found": spreads(threshold=2e-4)}, {"noise and pruning"}),
+        ({"differing": 0.002}, {"members"}),
+        ({"curve": curves(5.0, 2.0)}, {"noise in the samples"}),
+        ({"curve": curves(2.0, 2.5)}, {"pruning and retraining"}),
+        ({"rollbacks": 2}, {"divergence"}),
+        ({"findings": [FindingEntry(question="noise", verdict="attention", text="x")]}, {"noise"}),
+    ],
+)
+def test_advice_is_given_where_something_is_wrong(changes, topics):
+    assert advice(**changes) == topics
+
+
+def test_what_wants_attention_comes_first():
+    answers = advise((), curves(2.0, 2.5), None, sparsity=None, differing=0.02, rollbacks=1)
+    assert [a.verdict for a in answers] == ["attention", "attention", "good"]
+
+
+# --- the background --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", builtin_names())
+def test_a_recipe_written_out_loads_to_the_same(name):
+    recipe = load_recipe(name)
+    assert Recipe.read(tomllib.loads(recipe_text(recipe)), source="text") == recipe
+
+
+def test_sums_of_priors_and_strange_texts_are_written_out_too():
+    recipe = load_recipe("digits").model_copy(
+        update={
+            "prior": SumPrior(terms=(Gaussian(penalty=1e-5), GroupSparse(penalty=2e-5))),
+            "description": 'a "quoted" \\ tab\t, ü, \x7f\nand a second line',
+        }
+    )
+    assert Recipe.read(tomllib.loads(recipe_text(recipe)), source="text") == recipe
+
+
+def test_files_are_listed_with_their_sizes(images, image_facts):
+    files = dict(image_facts.background.files)
+    assert files["result.json"] == (images / "result.json").stat().st_size
+    assert ".lock" not in files
+    assert image_facts.background.environment["torch"] == torch.__version__
+
+
+# --- what cannot be reported -----------------------------------------------------------------
+
+
+def test_what_is_no_finished_run_is_refused(images, tmp_path):
+    with pytest.raises(InputError, match="is not a run folder"):
+        collect(tmp_path)
+    folder = shutil.copytree(images, tmp_path / "run")
+    (folder / "result.json").unlink()
+    with pytest.raises(InputError, match="is not finished: sparsemble resume"):
+        collect(folder)
+
+
+def test_a_run_without_named_data_is_refused(images, tmp_path):
+    from sparsemble import learn
+
+    recipe = load_recipe("digits", QUICK | {"chain.epochs": 6})
+    bare = recipe.model_copy(update={"data": None, "network": None})
+    learn(lambda: feedforward(64, [5], 10), digits()[0], bare, folder=tmp_path / "run")
+    with pytest.raises(InputError, match="names no data or no network"):
+        collect(tmp_path / "run")
+
+
+def test_missing_and_changed_data_are_told(tmp_path):
+    words = grammar().vocabulary.decode(grammar().train[:2000])
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    for part in ("train", "valid", "test"):
+        (folder / f"{part}.txt").write_text(" ".join(words).replace("<eos>", "\n"))
+    changes = QUICK_TEXT | {"data": {"name": "text", "path": str(folder)}, "chain.epochs": 1}
+    changes = {k: v for k, v in changes.items() if k != "data.portion"}
+    run_recipe(load_recipe("grammar", changes), tmp_path / "run")
+    assert collect(tmp_path / "run").summary.measured_on == "the test text of texts"
+    (folder / "train.txt").write_text(" ".join(words[::-1]).replace("<eos>", "\n"))
+    with pytest.raises(InputError, match="learned on other data"):
+        collect(tmp_path / "run")
+    shutil.rmtree(folder)
+    with pytest.raises(InputError, match="texts does not exist"):
+        collect(tmp_path / "run")
+
+
+def test_code_of_the_users_own_must_be_named(tmp_path, monkeypatch):
+    (tmp_path / "mine_for_reports.py").write_text(
+        "import torch\nfrom sparsemble.data import digits\n"
+        "def data(): return digits()\n"
+        "def network(): return torch.nn.Sequential(torch.nn.Linear(64, 12), torch.nn.ReLU(), "
+        "torch.nn.Linear(12, 10))\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    named = ("mine_for_reports:data", "mine_for_reports:network")
+    changes = {k: v for k, v in QUICK.items() if k != "network.hidden"}
+    changes |= {
+        "data": {"name": "custom", "loader": named[0]},
+        "network": {"kind": "custom", "factory": named[1]},
+    }
+    run_recipe(load_recipe("digits", changes), tmp_path / "run")
+    with pytest.raises(InputError, match="runs code of your own: name it with --code"):
+        collect(tmp_path / "run", code=named[:1])
+    assert collect(tmp_path / "run", code=named).sizes.dense.units == (64, 12, 10)
+
+
+def test_samples_may_lie_elsewhere_or_be_gone(images, image_facts, tmp_path):
+    folder = shutil.copytree(images, tmp_path / "run")
+    (folder / "chain").rename(tmp_path / "samples")
+    facts = collect(folder)
+    assert [c.stage for c in facts.curves[0].stages] == ["retrained"]
+    assert (facts.has_samples, facts.spreads) == (False, None)
+    assert facts.pictures[0][0].learned is None
+    assert collect(folder, samples_folder=tmp_path / "samples").curves == image_facts.curves
+
+
+def test_a_damaged_sample_is_told(images, tmp_path):
+    folder = shutil.copytree(images, tmp_path / "run")
+    file = next((folder / "chain").glob("sample-*"))
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(CorruptFileError, match=file.name):
+        collect(folder)
+
+
+def test_files_of_another_run_are_told(images, text, tmp_path):
+    folder = shutil.copytree(images, tmp_path / "run")
+    first, second, _ = sorted((folder / "chain").glob("sample-*"))
+    shutil.copy(second, first)
+    with pytest.raises(CorruptFileError, match="is not the sample that its name"):
+        collect(folder)
+    shutil.rmtree(folder / "ensemble")
+    shutil.copytree(text / "ensemble", folder / "ensemble")
+    with pytest.raises(CorruptFileError, match="its ensemble or result is not of the run"):
+        collect(folder)
+
+
+def test_dense_ensembles_have_one_stage(tmp_path):
+    changes = {"chain.chains": 2, "chain.epochs": 2, "chain.interval": 2, "network.hidden": [8]}
+    run_recipe(load_recipe("digits-sgd-ensemble", changes), tmp_path)
+    facts = collect(tmp_path)
+    assert [c.stage for c in facts.curves[0].stages] == ["sampled"]
+    assert facts.sizes.target_sparsity is None
+    assert facts.pictures[0][0].kept == 1.0
+    assert (facts.spreads.width, facts.spreads.thresholds) == (None, {})
+    assert facts.summary.verdict.startswith("2 networks, averaged, err on")
+
+
+# --- pictures and axes -----------------------------------------------------------------------
+
+
+def decoded(png: bytes) -> tuple[tuple[int, ...], np.ndarray, dict[bytes, bytes]]:
+    """A PNG of unfiltered lines: header, samples, other chunks; every checksum verified."""
+    assert png[:8] == b"\x89PNG\r\n\x1a\n"
+    chunks: dict[bytes, bytes] = {}
+    at = 8
+    while at < len(png):
+        (length,) = struct.unpack(">I", png[at : at + 4])
+        kind, body = png[at + 4 : at + 8], png[at + 8 : at + 8 + length]
+        assert struct.unpack(">I", png[at + 8 + length : at + 12 + length])[0] == zlib.crc32(
+            kind + body
+        )
+        chunks[kind] = body
+        at += 12 + length
+    assert next(iter(chunks)) == b"IHDR"
+    assert list(chunks)[-1] == b"IEND"
+    header = struct.unpack(">IIBBBBB", chunks.pop(b"IHDR"))
+    width, height, depth = header[:3]
+    raw = np.frombuffer(zlib.decompress(chunks.pop(b"IDAT")), np.uint8).reshape(height, -1)
+    assert not raw[:, 0].any()
+    bits = np.unpackbits(raw[:, 1:], axis=1)[:, : width * depth].reshape(height, width, depth)
+    return header, (bits * (1 << np.arange(depth)[::-1])).sum(-1), chunks
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 5), (2, 8)])
+def test_ink_is_a_png_of_sixteen_opacities(shape):
+    levels = (np.arange(shape[0] * shape[1]) % 16).reshape(shape)
+    header, values, chunks = decoded(ink_png(levels))
+    assert header == (shape[1], shape[0], 4, 3, 0, 0, 0)
+    assert (values == levels).all()
+    assert list(chunks[b"tRNS"]) == [17 * k for k in range(16)]
+    assert chunks[b"PLTE"] == bytes(48)
+
+
+def test_grey_is_a_png_of_bytes():
+    values = np.array([[0, 128, 255], [1, 2, 3]])
+    header, found, _ = decoded(grey_png(values))
+    assert header == (3, 2, 8, 0, 0, 0, 0)
+    assert (found == values).all()
+
+
+@pytest.mark.parametrize("levels", [np.full((2, 2), 16), np.zeros((0, 2)), np.zeros(3)])
+def test_what_is_no_picture_is_refused(levels):
+    with pytest.raises(ValueError, match="levels 0 to 15"):
+        ink_png(levels)
+
+
+def test_axes_have_round_ticks_and_cover_the_values():
+    found = axis([0.013, 0.087, math.nan], 0, 100)
+    assert found.ticks == (0.0, 0.02, 0.04, 0.06, 0.08, 0.1)
+    assert (found(0.0), found(0.1)) == (0, 100)
+    flat = axis([3.0, 3.0], 0, 1)
+    assert flat.low < 3 < flat.high
+    assert whole_axis(1, 18, 0, 1).ticks == (1.0, 5.0, 10.0, 15.0)
+
+
+def test_labels_are_moved_apart_in_order():
+    assert spread_out([10, 11, 50], 14, 0, 100) == [10, 24, 50]
+    assert spread_out([99, 98], 14, 0, 100) == [100, 86]
