@@ -177,10 +177,9 @@ def reproduce(
     Example: sparsemble reproduce mnist --seeds 5 --jobs 2
     """
     from sparsemble.errors import InputError
-    from sparsemble.experiments import mnist, mnist_tables, ptb, ptb_tables
+    from sparsemble.experiments import mnist, ptb
     from sparsemble.experiments.figure4b import figure_sheet
     from sparsemble.experiments.search import told
-    from sparsemble.runs.sheets import put_into
 
     if experiment not in ("mnist", "ptb"):
         raise InputError(f"experiment {experiment!r} is not known; there are mnist and ptb")
@@ -196,7 +195,7 @@ def reproduce(
         "data_folder": data,
         "console": progress_console(),
     }
-    chosen = ptb.checked_size(size)
+    ptb.checked_size(size)
     if figure4b:
         if experiment != "ptb":
             raise InputError("--figure4b is a figure of ptb")
@@ -220,16 +219,26 @@ def reproduce(
                 f"{job.recipe.name} seed {job.recipe.seed}: {told(result)}, "
                 f"parameters {result.parameters_ratio:.2f}×, FLOPs {result.flops_ratio:.2f}×"
             )
+    _show_tables(experiment, size, results_folder, into)
+
+
+def _show_tables(experiment: str, size: str, folder: Path, into: Path | None) -> None:
+    """Print the tables of an experiment's result files; put them into a Markdown file as well."""
+    from sparsemble.errors import InputError
+    from sparsemble.experiments import mnist, mnist_tables, ptb, ptb_tables
+    from sparsemble.runs.sheets import put_into
+
     if experiment == "mnist":
-        found = mnist.results_in(results_folder)
+        found = mnist.results_in(folder)
         sheets = [mnist_tables.table1(found), mnist_tables.table2(found)]
     else:
-        found = ptb.results_in(results_folder, chosen)
+        chosen = ptb.checked_size(size)
+        found = ptb.results_in(folder, chosen)
         sheets = ptb_tables.sheets(found, chosen)
     if not any(found.values()):
-        raise InputError(f"there are no result files of {experiment} in {results_folder}")
+        raise InputError(f"there are no result files of {experiment} in {folder}")
     for sheet in sheets:
-        console.print(sheet.rich())
+        results_console().print(sheet.rich())
     if into is not None:
         put_into(into, experiment, sheets)
 
