@@ -1,8 +1,12 @@
 """One thread, one seed, one hypothesis profile: results depend on neither machine nor order."""
 
+from collections.abc import Callable
+
 import hypothesis
 import pytest
 import torch
+
+from sparsemble.cli.app import main
 
 hypothesis.settings.register_profile("specification", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("specification")
@@ -17,3 +21,19 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(autouse=True)
 def _seeded() -> None:
     torch.manual_seed(0)
+
+
+@pytest.fixture
+def command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """Runs `sparsemble` in this process; gives exit code, output and what was said beside it."""
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["sparsemble", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        said = capsys.readouterr()
+        return stop.value.code, said.out, said.err
+
+    return run

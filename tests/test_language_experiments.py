@@ -6,7 +6,6 @@ import re
 import pytest
 import torch
 
-from sparsemble.cli.app import main
 from sparsemble.ensemble import LanguageEnsemble
 from sparsemble.experiments import ptb, ptb_tables
 from sparsemble.experiments.figure4b import curves_of, figure_sheet, read_curves, write_curves
@@ -153,57 +152,40 @@ def test_a_summary_shows_the_source_beside_the_networks(results):
         (["sample", "nowhere"], "nowhere is not a folder with a saved ensemble"),
     ],
 )
-def test_bad_input_is_one_clear_message(arguments, message, monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["sparsemble", *arguments])
-    with pytest.raises(SystemExit) as stop:
-        main()
-    assert stop.value.code == 2
-    assert message in capsys.readouterr().err
+def test_bad_input_is_one_clear_message(arguments, message, command):
+    code, _, err = command(*arguments)
+    assert code == 2
+    assert message in err
 
 
-def command(*arguments, monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["sparsemble", *arguments])
-    with pytest.raises(SystemExit) as stop:
-        main()
-    said = capsys.readouterr()
-    assert stop.value.code == 0, said.err
-    return said.out
-
-
-def test_a_language_model_is_learned_and_sampled_from_the_command_line(
-    tmp_path, monkeypatch, capsys
-):
+def test_a_language_model_is_learned_and_sampled_from_the_command_line(tmp_path, command):
     small = {key: value for key, value in TINY.items() if key != "data.name"} | RETRAINED
-    out = command(
+    code, out, err = command(
         *("learn", "grammar", "--no-baseline", "--out", str(tmp_path)),
         *(f"--set={key}={value}" for key, value in small.items()),
-        monkeypatch=monkeypatch,
-        capsys=capsys,
     )
+    assert code == 0, err
     assert re.search(r"Test perplexity\W+\d+\.\d\d", out)
     asked = ("sample", str(tmp_path), "--words", "30", "--start", "the", "--seed", "3")
-    text = command(*asked, monkeypatch=monkeypatch, capsys=capsys)
+    _, text, _ = command(*asked)
     known = LanguageEnsemble.load(tmp_path / "ensemble").vocabulary.words
     assert text.split()[0] == "the"
     assert set(text.split()) <= set(known)
-    assert text == command(*asked, monkeypatch=monkeypatch, capsys=capsys)
+    assert text == command(*asked)[1]
 
 
-def test_a_text_of_ones_own_is_learned_and_its_unknown_words_are_counted(
-    tmp_path, monkeypatch, capsys
-):
+def test_a_text_of_ones_own_is_learned_and_its_unknown_words_are_counted(tmp_path, command):
     lines = ["the cat sees the dog", "the dog sees the cat", "a cat sleeps"] * 40
     for part in ("train", "valid", "test"):
         (tmp_path / f"{part}.txt").write_text("\n".join(lines))
     (tmp_path / "test.txt").write_text("the zebra sees a cat\nthe quagga sleeps\n")
     small = {key: value for key, value in TINY.items() if key != "data.portion"} | RETRAINED
     mine = {"data.name": "text", "data.path": f"'{tmp_path}'", "data.threshold": 45}
-    out = command(
+    code, out, err = command(
         *("learn", "grammar", "--no-baseline", "--out", str(tmp_path / "run")),
         *(f"--set={key}={value}" for key, value in (small | mine).items()),
-        monkeypatch=monkeypatch,
-        capsys=capsys,
     )
+    assert code == 0, err
     # "a" and "sleeps" are seen 40 times only; "zebra" and "quagga" never.
     assert "80 words of the train text are not in the vocabulary: read as <unk>" in out
     assert "4 words of the test text are not in the vocabulary: read as <unk>" in out

@@ -17,7 +17,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sparsemble.cli.app import main
 from sparsemble.recipes import load_recipe
 from sparsemble.reports import Facts, collect, page, write_report
 from sparsemble.reports.charts import Bars, Line, Mark, bar_chart, line_chart
@@ -256,18 +255,6 @@ def test_many_classes_are_shown_by_their_confusions(both):
 
 
 # --- on the command line ---------------------------------------------------------------------
-
-
-@pytest.fixture
-def command(monkeypatch, capsys):
-    def run(*arguments):
-        monkeypatch.setattr("sys.argv", ["sparsemble", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        said = capsys.readouterr()
-        return stop.value.code, said.out, said.err
-
-    return run
 
 
 def test_the_command_writes_into_the_run_and_says_where(command, images, tmp_path):

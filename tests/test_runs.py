@@ -10,7 +10,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from sparsemble.cli.app import main
 from sparsemble.data import digits
 from sparsemble.errors import DiskFullError, InputError
 from sparsemble.recipes import load_recipe
@@ -200,22 +199,15 @@ RECIPE = """
 
 
 @pytest.fixture
-def command(tmp_path, monkeypatch, capsys):
+def own_code(tmp_path, monkeypatch):
+    """A folder with a module and a recipe of the user's, where the user stands."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "own_code.py").write_text(textwrap.dedent(MODULE))
     (tmp_path / "mine.toml").write_text(textwrap.dedent(RECIPE))
 
-    def call(*arguments):
-        monkeypatch.setattr("sys.argv", ["sparsemble", *arguments])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        said = capsys.readouterr()
-        return stop.value.code, said.out, said.err
 
-    return call
-
-
+@pytest.mark.usefixtures("own_code")
 def test_code_of_ones_own_is_run_only_when_it_is_named(command, tmp_path):
     assert command("learn", "mine.toml", "--out", "run", "--quiet")[0] == 0
     (tmp_path / "run" / "result.json").unlink()
@@ -232,6 +224,7 @@ def test_code_of_ones_own_is_run_only_when_it_is_named(command, tmp_path):
     assert "2 classifiers, mine" in out
 
 
+@pytest.mark.usefixtures("own_code")
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -249,6 +242,7 @@ def test_code_that_does_not_do_is_told(command, change, message):
     assert len(err.strip().splitlines()) == 1
 
 
+@pytest.mark.usefixtures("own_code")
 def test_tensorboard_gets_the_traces_scalars(command, tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 

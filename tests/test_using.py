@@ -29,18 +29,6 @@ QUICK_TEXT = [
 ]
 
 
-@pytest.fixture
-def command(monkeypatch, capsys):
-    def run(*arguments):
-        monkeypatch.setattr("sys.argv", ["sparsemble", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        said = capsys.readouterr()
-        return stop.value.code, said.out, said.err
-
-    return run
-
-
 def learned_in(folder, recipe, *arguments):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
