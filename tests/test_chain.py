@@ -20,7 +20,7 @@ from sparsemble.stages import (
     diagnose,
     draw_samples,
 )
-from sparsemble.stages.observer import EpochRecord
+from sparsemble.stages.history import EpochRecord
 
 
 def make_network(dropout: float = 0.0) -> nn.Sequential:

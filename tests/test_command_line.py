@@ -76,6 +76,7 @@ def test_learn_leaves_a_run_folder_and_goes_on_in_it(tmp_path, monkeypatch, caps
         ".lock",
         "chain",
         "ensemble",
+        "pruned",
         "result.json",
         "retrain",
         "run.json",

@@ -71,7 +71,7 @@ def test_a_run_gives_a_sparse_ensemble_that_learned_something(corpus, learned):
     for member in learned.ensemble:
         for name, mask in member.masks.items():
             assert not member.network.get_parameter(name)[~mask].any()
-    stages = [(record.stage, record.chain, record.epoch) for record in learned.trace]
+    stages = [(record.stage, record.chain, record.epoch) for record in learned.history.epochs]
     retrained = [("retrain", member, epoch) for member in (0, 1) for epoch in (1, 2, 3)]
     assert stages == [("chain", 0, epoch) for epoch in (1, 2, 3, 4)] + retrained
 
@@ -110,17 +110,17 @@ def test_a_run_stopped_within_an_epoch_and_started_again_gives_the_same_bits(
             parameters = dict(new.network.named_parameters())
             for name, parameter in old.network.named_parameters():
                 assert torch.equal(parameters[name], parameter)
-    losses = [[record.loss for record in run.trace] for run in (resumed, learned)]
+    losses = [[record.loss for record in run.history.epochs] for run in (resumed, learned)]
     assert losses[0] == losses[1]
 
 
 def test_autocast_trains_in_short_floats_and_keeps_long_weights(corpus, learned):
     short = sparsemble.learn(fresh, corpus, recipe(autocast=True))
-    assert all(math.isfinite(record.loss) for record in short.trace)
+    assert all(math.isfinite(record.loss) for record in short.history.epochs)
     assert {p.dtype for p in short.ensemble.parameters()} == {torch.float32}
     score = short.ensemble.score(corpus.valid).perplexity
     assert score == pytest.approx(learned.ensemble.score(corpus.valid).perplexity, rel=0.1)
-    assert short.trace[0].loss != learned.trace[0].loss
+    assert short.history.epochs[0].loss != learned.history.epochs[0].loss
 
 
 @pytest.mark.parametrize(

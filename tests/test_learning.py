@@ -70,7 +70,7 @@ def test_the_ensemble_is_sparse_compact_and_better_than_chance(arrays):
     assert cost.parameters <= 3 * round(0.3 * cost.dense_parameters)
     data = sparsemble.as_dataset(*arrays)
     assert learned.ensemble.evaluate(data).error < 0.25
-    stages = [(record.stage, record.epoch) for record in learned.trace]
+    stages = [(record.stage, record.epoch) for record in learned.history.epochs]
     assert stages == [("chain", e + 1) for e in range(20)] + [("retrain", e + 1) for e in range(10)]
     assert {finding.question for finding in learned.findings} == {
         "noise",
@@ -230,7 +230,9 @@ def test_a_run_stopped_anywhere_and_started_again_gives_the_same_bits(
         sparsemble.learn(network(), arrays, recipe(), folder=tmp_path, observer=KillAt(*at))
     resumed = sparsemble.learn(network(), arrays, recipe(), folder=tmp_path)
     assert np.array_equal(predictions(whole, arrays), predictions(resumed, arrays))
-    assert [(r.stage, r.epoch) for r in resumed.trace] == [(r.stage, r.epoch) for r in whole.trace]
+    assert [(r.stage, r.epoch) for r in resumed.history.epochs] == [
+        (r.stage, r.epoch) for r in whole.history.epochs
+    ]
     saved = sparsemble.Ensemble.load(tmp_path / "ensemble")
     assert np.array_equal(predictions(whole, arrays), saved.predict_proba(arrays[0]))
 
@@ -426,8 +428,8 @@ def test_a_run_killed_before_its_first_checkpoint_starts_anew(arrays, tmp_path):
     trace.write_text(trace.read_text()[:-20])  # and its last line is torn
     for _ in range(2):
         again = sparsemble.learn(network(), arrays, recipe(), folder=tmp_path)
-        assert [(r.stage, r.epoch) for r in again.trace] == [
-            (r.stage, r.epoch) for r in whole.trace
+        assert [(r.stage, r.epoch) for r in again.history.epochs] == [
+            (r.stage, r.epoch) for r in whole.history.epochs
         ]
     assert np.array_equal(predictions(whole, arrays), predictions(again, arrays))
 

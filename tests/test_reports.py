@@ -186,7 +186,7 @@ def test_traces_show_every_epoch_of_both_stages(images, image_facts):
     assert (chain.sampled, chain.burn_in) == ((6, 9, 12), 3)
     assert set(chain.chains[0].rate) == {0.2}
     run = open_run(images)
-    records, _ = run.folder.retrain.trace()
+    records = run.folder.retrain.history().epochs
     # Members are retrained as one stack, whose loss is the sum of theirs.
     assert again.chains[0].loss == pytest.approx([r.loss / 3 for r in records])
 

@@ -250,6 +250,6 @@ def test_tensorboard_gets_the_traces_scalars(command, tmp_path):
     events = EventAccumulator(str(tmp_path / "run" / "tensorboard"))
     events.Reload()
     losses = events.Scalars("chain-0/loss")
-    trace, _ = RunFolder(tmp_path / "run").chain.trace()
+    trace = RunFolder(tmp_path / "run").chain.history().epochs
     assert [event.step for event in losses] == [record.epoch for record in trace]
     assert [event.value for event in losses] == pytest.approx([record.loss for record in trace])

@@ -17,13 +17,14 @@ _BUFFERS = 2
 
 
 def disk_needed(network: nn.Module, recipe: Recipe, steps_per_epoch: int) -> int:
-    """The most bytes a run's folder can grow to: samples, checkpoints, the ensemble twice."""
+    """The most bytes a run's folder can grow to: samples, checkpoints, the members
+    as pruned, the ensemble twice."""
     weights = sum(p.numel() * p.element_size() for p in network.parameters())
     chain = recipe.chain
     samples = chain.chains * len(chain.steps_to_collect(steps_per_epoch))
     needed = samples * weights + _STATES * _BUFFERS * weights
     kept = 1.0 if recipe.prune is None else 2 * (1 - recipe.prune.sparsity)
-    needed += round(2 * samples * weights * min(kept, 1.0))
+    needed += round((2 if recipe.prune is None else 3) * samples * weights * min(kept, 1.0))
     if recipe.retrain is not None:
         # Members are retrained with the zeros of their compact matrices.
         needed += (_STATES + 1) * samples * weights

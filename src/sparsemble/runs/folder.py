@@ -3,7 +3,8 @@
     run/
       run.json             recipe, seed, versions, commit, threads
       chain/               stage 1: samples, trace, the checkpoint of the chain under way
-      retrain/             stage 2: trace, the checkpoint of the retraining
+      pruned/              the members before retraining, as a saved ensemble
+      retrain/             stage 2: retrained weights, trace, the checkpoint of the retraining
       ensemble/            the result
       result.json          metrics and costs
 
@@ -31,7 +32,7 @@ from torch import Tensor
 from sparsemble.errors import CorruptFileError, InputError
 from sparsemble.recipes import Recipe
 from sparsemble.stages import ChainState, Sample
-from sparsemble.stages.observer import EpochRecord, Rollback
+from sparsemble.stages.history import EpochRecord, History, Record, Rollback, SampleRecord
 from sparsemble.store import (
     full_disk_told,
     read_json,
@@ -41,6 +42,13 @@ from sparsemble.store import (
     write_json,
     write_tensors,
 )
+
+_KINDS: dict[str, type[Record]] = {
+    "epoch": EpochRecord,
+    "sample": SampleRecord,
+    "rollback": Rollback,
+}
+"""What a line of a trace can be."""
 
 
 class StageFolder:
@@ -123,11 +131,11 @@ class StageFolder:
             raise CorruptFileError(f"{file} belongs to another run; remove it, or the whole folder")
         return tensors, note
 
-    def record(self, entry: EpochRecord | Rollback) -> None:
+    def record(self, record: Record) -> None:
         """Append a line to the trace."""
-        kind = "rollback" if isinstance(entry, Rollback) else "epoch"
+        kind = next(name for name, known in _KINDS.items() if isinstance(record, known))
         self.path.mkdir(parents=True, exist_ok=True)
-        text = json.dumps({"kind": kind, **_without_nan(asdict(entry))})
+        text = json.dumps({"kind": kind, **_without_nan(asdict(record))})
         line = f"{_checksum(text)} {text}\n"
         with full_disk_told(self._trace, len(line)), self._trace.open("a") as file:
             file.write(line)
@@ -138,24 +146,20 @@ class StageFolder:
             lines = self._lines()[: state.numbers["trace_lines"] if state is not None else 0]
             write_atomically(self._trace, "".join(f"{line}\n" for line in lines).encode())
 
-    def trace(self) -> tuple[list[EpochRecord], list[Rollback]]:
-        """The stage's history."""
-        epochs, rollbacks = [], []
+    def history(self) -> History:
+        """What the trace tells."""
+        history = History()
         for line in self._lines():
             try:
                 checksum, _, text = line.partition(" ")
                 if checksum != _checksum(text):
                     raise ValueError
                 fields = json.loads(text)
-                kind = fields.pop("kind")
-                if kind == "epoch":
-                    epochs.append(EpochRecord(**_with_nan(fields)))
-                else:
-                    rollbacks.append(Rollback(**fields))
-                    epochs = [record for record in epochs if not rollbacks[-1].undoes(record)]
+                kind = _KINDS[fields.pop("kind")]
+                history.add(kind(**_with_nan(fields)))
             except (ValueError, TypeError, KeyError, AttributeError):
                 raise CorruptFileError(f"{self._trace} has a damaged line: {line[:80]!r}") from None
-        return epochs, rollbacks
+        return history
 
     def _lines(self) -> list[str]:
         if not self._trace.exists():
@@ -172,6 +176,7 @@ class RunFolder:
         self.path = path
         self.chain = StageFolder(samples or path / "chain")
         self.retrain = StageFolder(path / "retrain")
+        self.pruned = path / "pruned"
         self.ensemble = path / "ensemble"
         self.result = path / "result.json"
 

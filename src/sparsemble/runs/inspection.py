@@ -64,15 +64,15 @@ def inspect_run(folder: Path) -> RunView | None:
     run = RunFolder(folder)
     recipe = run.recipe()
     stages = {"chain": run.chain, "retrain": run.retrain}
-    traces = {name: stage.trace() for name, stage in stages.items()}
+    told = {name: stage.history() for name, stage in stages.items()}
     return RunView(
         recipe.name,
         recipe.description,
         recipe.seed,
         run.result.exists(),
         len(list(run.chain.path.glob("sample-*.safetensors"))),
-        {name: len(epochs) for name, (epochs, _) in traces.items()},
-        sum(len(rollbacks) for _, rollbacks in traces.values()),
+        {name: len(history.epochs) for name, history in told.items()},
+        sum(len(history.rollbacks) for history in told.values()),
         sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()),
     )
 

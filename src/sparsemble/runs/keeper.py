@@ -11,27 +11,51 @@ from collections.abc import Callable
 
 from sparsemble.runs.folder import StageFolder
 from sparsemble.runs.interrupts import StopRequest
-from sparsemble.stages import ChainState, Observer, Sample
-from sparsemble.stages.observer import EpochRecord, Rollback
+from sparsemble.runs.meter import Meter
+from sparsemble.stages import (
+    ChainState,
+    EpochRecord,
+    History,
+    Observer,
+    Rollback,
+    Sample,
+    SampleRecord,
+)
+from sparsemble.stages.history import Record
 
 CHECKPOINT_EVERY = 45.0
 
 
 class Keeper(Observer):
-    """Keeps a history in memory and, if there is a folder, on disk."""
+    """Keeps a stage's history in memory and, if there is a folder, everything on disk."""
 
     def __init__(
         self,
         folder: StageFolder | None,
-        forward: Observer | None = None,
-        stop: StopRequest | None = None,
+        meter: Meter,
+        forward: Observer,
+        stop: StopRequest,
     ) -> None:
-        self.epochs: list[EpochRecord] = []
-        self.rollbacks: list[Rollback] = []
+        self.history = History()
         self._folder = folder
-        self._forward = forward or Observer()
-        self._stop = stop or StopRequest()
+        self._meter = meter
+        self._forward = forward
+        self._stop = stop
         self._saved = time.monotonic()
+
+    def resume(self) -> tuple[ChainState | None, list[Sample]]:
+        """Where an earlier session stopped and what it had; the trace is cut to that point."""
+        if self._folder is None:
+            return None, []
+        state = self._folder.checkpoint()
+        self._folder.rewind_trace(state)
+        self.history = self._folder.history()
+        return state, self._folder.samples(state)
+
+    def recalled(self, sample: Sample) -> None:
+        """Measure it again, for what comes after it; the trace has it already."""
+        for record in self._meter.measure(sample):
+            self._forward.measured(record)
 
     def started(self, stage: str, chain: int, chains: int, done: int, total: int) -> None:
         """Pass on."""
@@ -40,33 +64,45 @@ class Keeper(Observer):
     def stepped(self, chain: int, step: int, loss: float, save: Callable[[], ChainState]) -> None:
         """Write a checkpoint if the last one is old, or if the run was asked to stop."""
         late = time.monotonic() - self._saved >= CHECKPOINT_EVERY
-        if self._folder is not None and (late or self._stop.made):
-            self._folder.save_checkpoint(save())
-            self._saved = time.monotonic()
+        if late or self._stop.made:
+            self._checkpoint(save)
         if self._stop.made:
             raise KeyboardInterrupt
         self._forward.stepped(chain, step, loss, save)
 
     def epoch_ended(self, record: EpochRecord) -> None:
         """Record."""
-        self.epochs.append(record)
-        if self._folder is not None:
-            self._folder.record(record)
+        self._record(record)
         self._forward.epoch_ended(record)
 
     def sampled(self, sample: Sample, save: Callable[[], ChainState]) -> None:
-        """Keep the sample, then the state after it."""
+        """Keep the sample and how it did, then the state after it."""
         if self._folder is not None:
             self._folder.save_sample(sample)
-            self._folder.save_checkpoint(save())
-            self._saved = time.monotonic()
+        for record in self._meter.measure(sample):
+            self.measured(record)
+        self._checkpoint(save)
         self._forward.sampled(sample, save)
+
+    def measured(self, record: SampleRecord) -> None:
+        """Record."""
+        self._record(record)
+        self._forward.measured(record)
 
     def rolled_back(self, rollback: Rollback) -> None:
         """Record, and forget what the rollback undid."""
-        self.rollbacks.append(rollback)
-        self.epochs = [record for record in self.epochs if not rollback.undoes(record)]
+        self._record(rollback)
+        self._meter.undo(rollback)
         if self._folder is not None:
-            self._folder.record(rollback)
             self._folder.drop_samples(rollback.chain, after=rollback.back_to)
         self._forward.rolled_back(rollback)
+
+    def _record(self, record: Record) -> None:
+        self.history.add(record)
+        if self._folder is not None:
+            self._folder.record(record)
+
+    def _checkpoint(self, save: Callable[[], ChainState]) -> None:
+        if self._folder is not None:
+            self._folder.save_checkpoint(save())
+            self._saved = time.monotonic()

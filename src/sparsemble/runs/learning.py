@@ -25,15 +25,17 @@ from sparsemble.layouts import layout_of
 from sparsemble.members import Member, compact, load_tensors
 from sparsemble.recipes import Recipe
 from sparsemble.runs.disk import check_disk, disk_needed
-from sparsemble.runs.folder import RunFolder, StageFolder
+from sparsemble.runs.folder import RunFolder
 from sparsemble.runs.interrupts import stop_requests
 from sparsemble.runs.keeper import Keeper
+from sparsemble.runs.looks import Look
+from sparsemble.runs.meter import Meter
 from sparsemble.runs.provenance import provenance
 from sparsemble.runs.source import Examples, Source, open_source
 from sparsemble.seeds import derive
 from sparsemble.stages import (
-    ChainState,
     Finding,
+    History,
     Observer,
     Sample,
     diagnose,
@@ -41,7 +43,7 @@ from sparsemble.stages import (
     prune,
     retrain,
 )
-from sparsemble.stages.observer import EpochRecord, Rollback
+from sparsemble.stages.retraining import retrained_together
 from sparsemble.stages.sampling import NetworkSource, initial_network
 from sparsemble.store import tensor_digest
 from sparsemble.structure import Layout
@@ -54,15 +56,14 @@ class Learned(Generic[AnyEnsemble]):
     """An ensemble and how it came about; `seconds` counts every epoch of each stage once."""
 
     ensemble: AnyEnsemble
-    trace: list[EpochRecord]
-    rollbacks: list[Rollback]
+    history: History
     findings: list[Finding]
 
     @property
     def seconds(self) -> dict[str, float]:
         """Training time of each stage, over all sessions of the run."""
         return {
-            stage: sum(record.seconds for record in self.trace if record.stage == stage)
+            stage: sum(record.seconds for record in self.history.epochs if record.stage == stage)
             for stage in ("chain", "retrain")
         }
 
@@ -77,6 +78,7 @@ def learn(
     folder: str | Path | None = None,
     samples_folder: str | Path | None = None,
     num_data: int | None = None,
+    validation: Examples | None = None,
     observer: Observer | None = None,
 ) -> Learned[Ensemble]: ...
 
@@ -91,6 +93,7 @@ def learn(
     folder: str | Path | None = None,
     samples_folder: str | Path | None = None,
     num_data: int | None = None,
+    validation: Examples | None = None,
     observer: Observer | None = None,
 ) -> Learned[LanguageEnsemble]: ...
 
@@ -104,6 +107,7 @@ def learn(
     folder: str | Path | None = None,
     samples_folder: str | Path | None = None,
     num_data: int | None = None,
+    validation: Examples | None = None,
     observer: Observer | None = None,
 ) -> Learned[BaseEnsemble]:
     """Learn a sparse structured ensemble.
@@ -111,6 +115,7 @@ def learn(
     `network` is a module (its weights are where the first chain starts) or a function that makes
     one; anything but a feed-forward `nn.Sequential` or a `LanguageModel` needs its `layout`. `data`
     is a `Dataset`, a pair of arrays, a `DataLoader` (then `num_data` may be needed), or a `Corpus`.
+    The growing ensemble is watched, for progress only, on `validation`, or else on training data.
     With `folder` the run is kept on disk and goes on where it was stopped; runs that differ only
     after the chain may share `samples_folder`.
     """
@@ -119,7 +124,7 @@ def learn(
     blank = initial_network(network, 0, derive(recipe.seed, "chain", 0))
     layout = layout or layout_of(blank, recipe.grouping)
     layout.check(dict(blank.named_parameters()))
-    source = open_source(data, blank, layout, recipe, num_data)
+    source = open_source(data, blank, layout, recipe, num_data, validation)
     for stage in (recipe.chain, recipe.retrain):
         if stage is not None:
             source.batches(
@@ -137,18 +142,25 @@ def learn(
             run.chain.claim(identity)
             after = recipe.model_dump(mode="json", include={"prune", "retrain"})
             run.retrain.claim({**identity, **after, "chains": recipe.chain.chains})
-        stage1 = Keeper(run.chain if run is not None else None, observer, stop=stop)
-        samples = _draw(network, layout, source, recipe, run, stage1)
+        look = source.look()
+        watching = observer or Observer()
+        meter = Meter("chain", look, lambda sample: [_dense(blank, layout, sample)])
+        stage1 = Keeper(run.chain if run is not None else None, meter, watching, stop)
+        samples = _draw(network, layout, source, recipe, stage1)
+        history = stage1.history
         members = _members(blank, layout, samples, recipe)
-        stage2 = Keeper(run.retrain if run is not None else None, observer, stop=stop)
+        if run is not None and recipe.prune is not None:
+            source.ensemble(members).save(run.pruned)
         if recipe.retrain is not None:
-            _retrain(members, source, recipe, run, stage2)
+            groups = retrained_together(members)
+            meter = Meter("retrain", look, lambda sample: groups[sample.chain])
+            stage2 = Keeper(run.retrain if run is not None else None, meter, watching, stop)
+            _retrain(members, source, recipe, stage2)
+            history += stage2.history
         ensemble = source.ensemble(members)
         if run is not None:
             ensemble.save(run.ensemble)
-    trace = stage1.epochs + stage2.epochs
-    findings = diagnose(trace, burn_in=recipe.chain.burn_in, labels=source.labels(ensemble))
-    return Learned(ensemble, trace, stage1.rollbacks + stage2.rollbacks, findings)
+    return Learned(ensemble, history, _findings(ensemble, history, recipe, look))
 
 
 def _run_folder(folder: str | Path | None, samples: str | Path | None) -> RunFolder | None:
@@ -193,16 +205,15 @@ def _plain(description: str) -> str:
     return re.sub(r" at 0x[0-9a-f]+", "", description)
 
 
-def _past(stage: StageFolder | None, keeper: Keeper) -> ChainState | None:
-    """Give the keeper what the stage already recorded, and return where it stopped."""
-    if stage is None:
-        return None
-    state = stage.checkpoint()
-    stage.rewind_trace(state)
-    epochs, rollbacks = stage.trace()
-    keeper.epochs += epochs
-    keeper.rollbacks += rollbacks
-    return state
+def _findings(
+    ensemble: BaseEnsemble, history: History, recipe: Recipe, look: Look | None
+) -> list[Finding]:
+    """What the history and the members' predictions say about the recipe."""
+    burn_in = recipe.chain.burn_in
+    if look is None:
+        return diagnose(history.epochs, burn_in=burn_in)
+    labels = look.labels(ensemble)
+    return diagnose(history.epochs, burn_in=burn_in, labels=labels, labels_of=look.on)
 
 
 def _draw(
@@ -210,14 +221,12 @@ def _draw(
     layout: Layout,
     source: Source,
     recipe: Recipe,
-    run: RunFolder | None,
     keeper: Keeper,
 ) -> list[Sample]:
     batches = source.batches(recipe.chain.batch_size)
     wanted = set(recipe.chain.steps_to_collect(batches.steps))
     chains = recipe.chain.chains
-    state = _past(run.chain if run is not None else None, keeper)
-    known = run.chain.samples(state) if run is not None else []
+    state, known = keeper.resume()
     samples = draw_samples(
         network,
         layout,
@@ -230,8 +239,7 @@ def _draw(
         resume=state,
     )
     # The folder may hold more chains than this recipe asks for.
-    keeper.epochs = [record for record in keeper.epochs if record.chain < chains]
-    keeper.rollbacks = [record for record in keeper.rollbacks if record.chain < chains]
+    keeper.history = keeper.history.of_chains(chains)
     return samples
 
 
@@ -239,29 +247,35 @@ def _members(
     blank: nn.Module, layout: Layout, samples: Sequence[Sample], recipe: Recipe
 ) -> list[Member]:
     """Prune and compact every sample, or take it as it is."""
+    how = recipe.prune
+    if how is None:
+        return [_dense(blank, layout, sample) for sample in samples]
     members = []
     for sample in samples:
-        network = copy.deepcopy(blank)
-        load_tensors(network, sample.parameters)
-        if recipe.prune is None:
-            members.append(Member.dense(network, layout))
-        else:
-            how = recipe.prune
-            masks = prune(sample.parameters, layout, sparsity=how.sparsity, scope=how.scope)
-            members.append(compact(network, layout, masks))
-    return [member.eval() for member in members]
+        masks = prune(sample.parameters, layout, sparsity=how.sparsity, scope=how.scope)
+        members.append(compact(_network(blank, sample), layout, masks).eval())
+    return members
+
+
+def _dense(blank: nn.Module, layout: Layout, sample: Sample) -> Member:
+    """A sample as it is."""
+    return Member.dense(_network(blank, sample), layout).eval()
+
+
+def _network(blank: nn.Module, sample: Sample) -> nn.Module:
+    network = copy.deepcopy(blank)
+    load_tensors(network, sample.parameters)
+    return network
 
 
 def _retrain(
     members: Sequence[Member],
     source: Source,
     recipe: Recipe,
-    run: RunFolder | None,
     keeper: Keeper,
 ) -> None:
     assert recipe.retrain is not None
-    state = _past(run.retrain if run is not None else None, keeper)
-    finished = run.retrain.samples(state) if run is not None else []
+    state, finished = keeper.resume()
     retrain(
         members,
         source.batches(recipe.retrain.batch_size),

@@ -14,7 +14,7 @@ from sparsemble.ensemble import BaseEnsemble, Ensemble, LanguageEnsemble
 from sparsemble.errors import CorruptFileError, InputError
 from sparsemble.recipes import Recipe, TextData
 from sparsemble.recipes.code import made_by
-from sparsemble.recipes.models import CustomNetwork
+from sparsemble.recipes.models import CustomNetwork, ImageData
 from sparsemble.runs import Learned, learn, provenance
 from sparsemble.settings import Settings
 from sparsemble.stages import Observer
@@ -85,6 +85,7 @@ def run_recipe(
         layout=layout,
         folder=folder,
         samples_folder=samples_folder,
+        validation=_held_out(recipe, loaded),
         observer=observer,
     )
     if isinstance(loaded, Corpus):
@@ -96,6 +97,13 @@ def run_recipe(
     result = _measured(recipe, learned, metrics, curves, unknown, folder / "ensemble")
     write_result(result, done)
     return result
+
+
+def _held_out(recipe: Recipe, data: Corpus | tuple[Dataset, Dataset]) -> Dataset | None:
+    """Examples that may be looked at on the way: those that a search measures on, no test set."""
+    if isinstance(data, Corpus) or not isinstance(recipe.data, ImageData):
+        return None
+    return data[1] if recipe.data.held_out else None
 
 
 def read_result(path: Path) -> Result:
@@ -167,7 +175,7 @@ def _measured(
         member_flops=[cost.flops for cost in costs],
         member_shapes=[cost.shapes for cost in costs],
         structures=[cost.structure for cost in costs],
-        rollbacks=len(learned.rollbacks),
+        rollbacks=len(learned.history.rollbacks),
         findings=[
             FindingEntry(question=f.question, verdict=f.verdict, text=f.text)
             for f in learned.findings

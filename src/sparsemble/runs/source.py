@@ -28,11 +28,9 @@ from sparsemble.errors import InputError
 from sparsemble.layouts import LanguageModel
 from sparsemble.members import Member
 from sparsemble.recipes import Recipe
+from sparsemble.runs.looks import ExampleLook, Look, TextLook
 from sparsemble.seeds import derive
 from sparsemble.structure import Layout
-
-_EXAMPLES = 2000
-"""Training examples on which the members' diversity is looked at."""
 
 Examples = Dataset | tuple[Any, Any] | DataLoader[Any]
 
@@ -52,8 +50,8 @@ class Source(Protocol):
         """The members as an ensemble that can read data of this kind."""
         ...
 
-    def labels(self, ensemble: BaseEnsemble) -> Tensor | None:
-        """What the members predict for some training examples, if those are at hand."""
+    def look(self) -> Look | None:
+        """Examples to watch the ensemble on, if any are at hand."""
         ...
 
 
@@ -63,6 +61,7 @@ def open_source(
     layout: Layout,
     recipe: Recipe,
     num_data: int | None,
+    validation: Examples | None = None,
 ) -> Source:
     """The data of a run, checked against its network."""
     if isinstance(network, LanguageModel) != isinstance(data, Corpus):
@@ -73,8 +72,10 @@ def open_source(
     if isinstance(data, Corpus):
         if num_data is not None:
             raise InputError("num_data is only for data loaders: a text knows its windows")
+        if validation is not None:
+            raise InputError("validation is only for examples: a text has a validation part")
         return TextSource(data, layout, recipe.window)
-    return ExampleSource(data, network, layout, recipe.seed, num_data)
+    return ExampleSource(data, network, layout, recipe.seed, num_data, validation)
 
 
 class TextSource:
@@ -103,19 +104,22 @@ class TextSource:
         """Language models with their vocabulary."""
         return LanguageEnsemble(members, vocabulary=self._corpus.vocabulary)
 
-    def labels(self, ensemble: BaseEnsemble) -> Tensor | None:
-        """The beginning of the training text, read as one stream."""
-        inputs = self._corpus.train[:_EXAMPLES].view(-1, 1)
-        with torch.no_grad():
-            words = [member.network(inputs)[0].argmax(-1).squeeze(1) for member in ensemble]
-        return torch.stack(words)
+    def look(self) -> Look:
+        """The validation text."""
+        return TextLook(self._corpus)
 
 
 class ExampleSource:
     """A `Dataset`, a pair of arrays, or a `DataLoader`."""
 
     def __init__(
-        self, data: Examples, network: nn.Module, layout: Layout, seed: int, num_data: int | None
+        self,
+        data: Examples,
+        network: nn.Module,
+        layout: Layout,
+        seed: int,
+        num_data: int | None,
+        validation: Examples | None,
     ) -> None:
         self.scaling = Scaling.none()
         self.class_names: Sequence[str] | None = None
@@ -136,6 +140,7 @@ class ExampleSource:
             self.scaling = self._data.scaling
             self.class_names = self._data.class_names
             self.feature_names = self._data.feature_names
+        self._validation = self._checked_validation(validation, layout)
         self._try(network, layout)
 
     def _dataset(self, data: Any) -> Dataset:
@@ -151,6 +156,19 @@ class ExampleSource:
             raise InputError(
                 f"the data has {len(dataset.class_names)} classes, the network's last layer "
                 f"{self._classes}"
+            )
+        return dataset
+
+    def _checked_validation(self, data: Examples | None, layout: Layout) -> Dataset | None:
+        if data is None:
+            return None
+        if isinstance(data, DataLoader):
+            raise InputError("validation data are arrays or a Dataset, not a DataLoader")
+        dataset = self._dataset(data)
+        width, space = dataset.inputs[0].numel(), layout.inputs
+        if space is not None and space.size != width:
+            raise InputError(
+                f"the validation data have {width} features, the network's first layer {space.size}"
             )
         return dataset
 
@@ -204,7 +222,7 @@ class ExampleSource:
             digest.update(tensor.contiguous().view(-1).view(torch.uint8).numpy().data)
         return digest.hexdigest()
 
-    def ensemble(self, members: Sequence[Member]) -> BaseEnsemble:
+    def ensemble(self, members: Sequence[Member]) -> Ensemble:
         """Classifiers with what they need to read such data again."""
         return Ensemble(
             members,
@@ -213,8 +231,10 @@ class ExampleSource:
             feature_names=self.feature_names,
         )
 
-    def labels(self, ensemble: BaseEnsemble) -> Tensor | None:
-        """The first examples; a loader's are not at hand."""
-        if isinstance(self._data, DataLoader) or not isinstance(ensemble, Ensemble):
+    def look(self) -> Look | None:
+        """Validation examples, or else training ones; a loader's are not at hand."""
+        if self._validation is not None:
+            return ExampleLook(self._validation, "validation examples", self.ensemble)
+        if isinstance(self._data, DataLoader):
             return None
-        return ensemble.member_probabilities(self._data.inputs[:_EXAMPLES]).argmax(-1)
+        return ExampleLook(self._data, "training examples", self.ensemble)

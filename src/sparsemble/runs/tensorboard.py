@@ -11,7 +11,7 @@ from typing import Any
 
 from sparsemble.errors import InputError
 from sparsemble.stages import Observer
-from sparsemble.stages.observer import EpochRecord, Rollback
+from sparsemble.stages.history import EpochRecord, Rollback, SampleRecord
 
 _SCALARS = ("loss", "potential", "perplexity", "rate", "noise_to_drift", "near_zero_groups")
 
@@ -35,6 +35,13 @@ class TensorBoard(Observer):
             if math.isfinite(value):
                 tag = f"{record.stage}-{record.chain}/{name}"
                 self._writer.add_scalar(tag, value, record.epoch)
+        self._writer.flush()
+
+    def measured(self, record: SampleRecord) -> None:
+        """The latest network alone, and the ensemble so far."""
+        for name in ("alone", "together"):
+            tag = f"{record.stage}-ensemble/{record.metric}-{name}"
+            self._writer.add_scalar(tag, getattr(record, name), record.members)
         self._writer.flush()
 
     def rolled_back(self, rollback: Rollback) -> None:

@@ -8,6 +8,7 @@ from sparsemble.stages.chain import Chain, ChainState
 from sparsemble.stages.collection import collection_steps
 from sparsemble.stages.diagnostics import Finding, diagnose
 from sparsemble.stages.divergence import DivergenceSettings
+from sparsemble.stages.history import EpochRecord, History, Rollback, SampleRecord
 from sparsemble.stages.observer import Observer
 from sparsemble.stages.pruning import PruneSettings, prune
 from sparsemble.stages.retraining import RetrainSettings, retrain
@@ -18,11 +19,15 @@ __all__ = [
     "ChainSettings",
     "ChainState",
     "DivergenceSettings",
+    "EpochRecord",
     "Finding",
+    "History",
     "Observer",
     "PruneSettings",
     "RetrainSettings",
+    "Rollback",
     "Sample",
+    "SampleRecord",
     "collection_steps",
     "diagnose",
     "draw_samples",

@@ -25,8 +25,9 @@ from sparsemble.priors import BoundPrior
 from sparsemble.samplers import Sampler, Schedule
 from sparsemble.seeds import derive
 from sparsemble.stages.divergence import DivergenceSettings, DivergenceWatch
+from sparsemble.stages.history import EpochRecord, Rollback
 from sparsemble.stages.objectives import Objective
-from sparsemble.stages.observer import EpochRecord, Observer, Rollback
+from sparsemble.stages.observer import Observer
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from sparsemble.stages.observer import EpochRecord
+from sparsemble.stages.history import EpochRecord
 
 
 @dataclass(frozen=True)
@@ -28,19 +28,23 @@ class Finding:
 
 
 def diagnose(
-    trace: Sequence[EpochRecord], *, burn_in: int, labels: Tensor | None = None
+    epochs: Sequence[EpochRecord],
+    *,
+    burn_in: int,
+    labels: Tensor | None = None,
+    labels_of: str = "examples",
 ) -> list[Finding]:
-    """Findings for the chains in `trace`.
+    """Findings for the chains that `epochs` tell of.
 
-    `labels` are the samples' predictions on some data, `(samples, examples)`.
+    `labels` are the members' predictions, `(members, examples)`, for what `labels_of` says.
     """
-    settled = [record for record in trace if record.stage == "chain" and record.epoch > burn_in]
+    settled = [record for record in epochs if record.stage == "chain" and record.epoch > burn_in]
     findings = []
     if settled:
         findings.append(_noise(settled))
         findings.append(_stationarity(settled))
     if labels is not None and len(labels) > 1:
-        findings.append(_diversity(labels))
+        findings.append(_diversity(labels, labels_of))
     return findings
 
 
@@ -79,10 +83,10 @@ def _stationarity(settled: Sequence[EpochRecord]) -> Finding:
     return Finding("stationarity", score, "good", f"the potential is stationary (z = {score:.1f})")
 
 
-def _diversity(labels: Tensor) -> Finding:
+def _diversity(labels: Tensor, of: str) -> Finding:
     majority = labels.mode(0).values
     error = float((labels != majority).float().mean())
-    text = f"a member differs from the majority on {100 * error:.2f} % of the training examples"
+    text = f"a member differs from the majority on {100 * error:.2f} % of the {of}"
     if error < 1e-3:
         return Finding(
             "diversity",

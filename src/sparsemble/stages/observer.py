@@ -3,53 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from sparsemble.stages.history import EpochRecord, Rollback, SampleRecord
 
 if TYPE_CHECKING:
     from sparsemble.stages.chain import ChainState
     from sparsemble.stages.sampling import Sample
-
-
-@dataclass(frozen=True)
-class EpochRecord:
-    """What one epoch of a chain looked like; one line of a run's trace.
-
-    `loss` is the mean over the epoch's batches; `potential` adds the prior at the epoch's end, an
-    estimate of U/N. `perplexity` is a language model's on the training text, dropout included; NaN
-    for other networks.
-    `noise_to_drift` compares the size of the injected noise with that of the gradient step.
-    """
-
-    stage: str
-    chain: int
-    epoch: int
-    loss: float
-    potential: float
-    perplexity: float
-    rate: float
-    noise_to_drift: float
-    near_zero_groups: float
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Rollback:
-    """A divergence that was detected and undone."""
-
-    stage: str
-    chain: int
-    step: int
-    reason: str
-    back_to: int
-    back_to_epoch: int
-    rate_factor: float
-
-    def undoes(self, record: EpochRecord) -> bool:
-        """Did the epoch belong to the stretch that was thrown away?"""
-        same = (record.stage, record.chain) == (self.stage, self.chain)
-        return same and record.epoch > self.back_to_epoch
 
 
 class Observer:
@@ -69,6 +30,12 @@ class Observer:
 
     def sampled(self, sample: Sample, save: Callable[[], ChainState]) -> None:
         """A sample was collected, or retraining has ended; `save()` gives the state after it."""
+
+    def recalled(self, sample: Sample) -> None:
+        """A sample that an earlier session collected, or the end of its retraining, was found."""
+
+    def measured(self, record: SampleRecord) -> None:
+        """The running ensemble was measured with a new sample or member in it."""
 
     def rolled_back(self, rollback: Rollback) -> None:
         """A divergence was undone."""
@@ -104,6 +71,16 @@ class Observers(Observer):
         """Pass on."""
         for observer in self.observers:
             observer.sampled(sample, save)
+
+    def recalled(self, sample: Sample) -> None:
+        """Pass on."""
+        for observer in self.observers:
+            observer.recalled(sample)
+
+    def measured(self, record: SampleRecord) -> None:
+        """Pass on."""
+        for observer in self.observers:
+            observer.measured(record)
 
     def rolled_back(self, rollback: Rollback) -> None:
         """Pass on."""

@@ -79,27 +79,42 @@ def retrain(
     observer = observer or Observer()
     finished = {sample.chain: sample for sample in collected}
     total = settings.epochs * batches.steps
-    trainees = _trainees(members, batches)
-    for number, trainee in enumerate(trainees):
+    groups = retrained_together(members)
+    for number, group in enumerate(groups):
+        trainee = _trainee(group, batches)
         chain = _chain(trainee, number, members[0], batches, prior, settings, seed, observer)
         if number in finished:
             chain.move_to(finished[number].parameters)
-        else:
-            if resume is not None and resume.numbers["chain"] == number:
-                chain.resume(resume)
-            observer.started("retrain", number, len(trainees), chain.step, total)
-            while not chain.run(total):
-                pass  # thrown back by a divergence, which the observer was told
-            observer.sampled(Sample(number, total, parameters_of(chain)), chain.state)
-        trainee.write_back()
+            _finish(group, trainee)
+            observer.recalled(finished[number])
+            continue
+        if resume is not None and resume.numbers["chain"] == number:
+            chain.resume(resume)
+        observer.started("retrain", number, len(groups), chain.step, total)
+        while not chain.run(total):
+            pass  # thrown back by a divergence, which the observer was told
+        _finish(group, trainee)
+        observer.sampled(Sample(number, total, parameters_of(chain)), chain.state)
+
+
+def _finish(members: Sequence[Member], trainee: Trainee) -> None:
+    """The members get their weights, and are ready to predict."""
+    trainee.write_back()
     for member in members:
         member.eval()
 
 
-def _trainees(members: Sequence[Member], batches: Batches) -> list[Trainee]:
+def retrained_together(members: Sequence[Member]) -> list[Sequence[Member]]:
+    """The members in groups, one for each chain of the retraining."""
     if isinstance(members[0].network, LanguageModel):
-        return [_alone(member, batches) for member in members]
-    return [_stacked(members)]
+        return [[member] for member in members]
+    return [members]
+
+
+def _trainee(members: Sequence[Member], batches: Batches) -> Trainee:
+    if isinstance(members[0].network, LanguageModel):
+        return _alone(members[0], batches)
+    return _stacked(members)
 
 
 def _alone(member: Member, batches: Batches) -> Trainee:

@@ -93,6 +93,8 @@ def draw_samples(
     """
     observer = observer or Observer()
     samples = list(collected)
+    for sample in samples:
+        observer.recalled(sample)
     steps = settings.steps_to_collect(batches.steps)
     for number in range(settings.chains):
         if _next(steps, samples, number) is None:

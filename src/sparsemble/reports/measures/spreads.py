@@ -104,7 +104,7 @@ def near_zero_width(run: FinishedRun, sample: Sample) -> tuple[float | None, flo
     if not penalty:
         return None, None
     epoch = -(-sample.step // run.steps)
-    records, _ = run.folder.chain.trace()
+    records = run.folder.chain.history().epochs
     rates = [r.rate for r in records if (r.chain, r.epoch) == (sample.chain, epoch)]
     rate = rates[-1] if rates else run.recipe.chain.schedule((sample.step - 1) / run.steps)
     thermal = run.recipe.chain.sampler.temperature / (run.num_data * penalty)

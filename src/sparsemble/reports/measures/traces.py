@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sparsemble.ensemble import Ensemble
 from sparsemble.reports.opening import FinishedRun
-from sparsemble.stages.observer import EpochRecord, Rollback
+from sparsemble.stages.history import EpochRecord, Rollback
 
 
 @dataclass(frozen=True)
@@ -52,18 +52,18 @@ def stage_traces(run: FinishedRun) -> tuple[StageTrace, ...]:
     """
     how = run.recipe.chain
     stages = []
-    epochs, rollbacks = run.folder.chain.trace()
-    if epochs:
+    told = run.folder.chain.history().of_chains(how.chains)
+    if told.epochs:
         steps = run.steps
-        chains = _chains([r for r in epochs if r.chain < how.chains], 1)
+        chains = _chains(told.epochs, 1)
         taken = tuple(step / steps for step in how.steps_to_collect(steps))
-        setbacks = _setbacks([r for r in rollbacks if r.chain < how.chains], steps)
+        setbacks = _setbacks(told.rollbacks, steps)
         stages.append(StageTrace("chain", chains, setbacks, taken, how.burn_in))
-    epochs, rollbacks = run.folder.retrain.trace()
-    if epochs and run.recipe.retrain is not None:
+    told = run.folder.retrain.history()
+    if told.epochs and run.recipe.retrain is not None:
         together = len(run.ensemble) if isinstance(run.ensemble, Ensemble) else 1
-        setbacks = _setbacks(rollbacks, run.retrain_steps)
-        stages.append(StageTrace("retrain", _chains(epochs, together), setbacks))
+        setbacks = _setbacks(told.rollbacks, run.retrain_steps)
+        stages.append(StageTrace("retrain", _chains(told.epochs, together), setbacks))
     return tuple(stages)
 
 

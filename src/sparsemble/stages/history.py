@@ -1,0 +1,103 @@
+"""What happened in a stage, as values: the lines of a run's trace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class EpochRecord:
+    """What one epoch of a chain looked like.
+
+    `loss` is the mean over the epoch's batches; `potential` adds the prior at the epoch's end, an
+    estimate of U/N. `perplexity` is a language model's on the training text, dropout included; NaN
+    for other networks.
+    `noise_to_drift` compares the size of the injected noise with that of the gradient step.
+    """
+
+    stage: str
+    chain: int
+    epoch: int
+    loss: float
+    potential: float
+    perplexity: float
+    rate: float
+    noise_to_drift: float
+    near_zero_groups: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class SampleRecord:
+    """How a sample, or a retrained member, did: `alone`, and `together` with those before it.
+
+    `metric` is what was measured ("error", "perplexity"), `on` is on what.
+    """
+
+    stage: str
+    chain: int
+    step: int
+    members: int
+    metric: str
+    on: str
+    alone: float
+    together: float
+
+
+@dataclass(frozen=True)
+class Rollback:
+    """A divergence that was detected and undone."""
+
+    stage: str
+    chain: int
+    step: int
+    reason: str
+    back_to: int
+    back_to_epoch: int
+    rate_factor: float
+
+    def undoes(self, record: EpochRecord | SampleRecord) -> bool:
+        """Did it happen in the stretch that was thrown away?"""
+        if (record.stage, record.chain) != (self.stage, self.chain):
+            return False
+        if isinstance(record, SampleRecord):
+            return record.step > self.back_to
+        return record.epoch > self.back_to_epoch
+
+
+Record = EpochRecord | SampleRecord | Rollback
+
+
+@dataclass
+class History:
+    """Everything that was recorded and not undone, in order."""
+
+    epochs: list[EpochRecord] = field(default_factory=list)
+    samples: list[SampleRecord] = field(default_factory=list)
+    rollbacks: list[Rollback] = field(default_factory=list)
+
+    def add(self, record: Record) -> None:
+        """Take a record in; a rollback takes out what it undid."""
+        if isinstance(record, EpochRecord):
+            self.epochs.append(record)
+        elif isinstance(record, SampleRecord):
+            self.samples.append(record)
+        else:
+            self.rollbacks.append(record)
+            self.epochs = [r for r in self.epochs if not record.undoes(r)]
+            self.samples = [r for r in self.samples if not record.undoes(r)]
+
+    def of_chains(self, chains: int) -> History:
+        """The part of the first `chains` chains."""
+        return History(
+            [r for r in self.epochs if r.chain < chains],
+            [r for r in self.samples if r.chain < chains],
+            [r for r in self.rollbacks if r.chain < chains],
+        )
+
+    def __add__(self, other: History) -> History:
+        return History(
+            self.epochs + other.epochs,
+            self.samples + other.samples,
+            self.rollbacks + other.rollbacks,
+        )
