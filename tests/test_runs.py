@@ -5,7 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import subprocess
+import sys
 import textwrap
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -253,3 +256,31 @@ def test_tensorboard_gets_the_traces_scalars(command, tmp_path):
     trace = RunFolder(tmp_path / "run").chain.history().epochs
     assert [event.step for event in losses] == [record.epoch for record in trace]
     assert [event.value for event in losses] == pytest.approx([record.loss for record in trace])
+
+
+def test_a_second_process_is_kept_out_of_a_run(command, tmp_path):
+    folder = tmp_path / "run"
+    first = subprocess.Popen(
+        [sys.executable, "-m", "sparsemble", "learn", "digits", "--quiet", "--out", folder],
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        wait_until((folder / "chain" / "stage.json").exists)
+        code, _, err = command("resume", folder)
+        assert code == 2
+        assert err == f"sparsemble: {folder} is in use by another process; " + (
+            "wait for it or use another folder\n"
+        )
+        assert first.poll() is None
+    finally:
+        first.kill()
+        first.wait()
+    assert command("resume", folder, "--quiet")[0] == 0
+
+
+def wait_until(condition, seconds=60.0):
+    """Wait, but not for ever."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)

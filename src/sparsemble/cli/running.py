@@ -174,7 +174,10 @@ def reproduce(
 ) -> None:
     """Run an experiment of the paper and print its tables beside the paper's figures.
 
-    Example: sparsemble reproduce mnist --seeds 5 --jobs 2
+    It takes hours; what is finished stays, and the same command goes on. With --tables it only
+    prints what the result files hold.
+
+    Example: sparsemble reproduce mnist --tables
     """
     from sparsemble.errors import InputError
     from sparsemble.experiments import mnist, ptb
@@ -256,7 +259,7 @@ def search(
 ) -> None:
     """Search for hyper-parameters on validation data.
 
-    Example: sparsemble search searches/mnist-gsp.toml --out results/mnist/search-gsp.json
+    Example: sparsemble search searches/digits.toml --out digits.json
     """
     from sparsemble.experiments.search import (
         read_search,

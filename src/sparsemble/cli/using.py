@@ -69,7 +69,7 @@ def predict(
 ) -> None:
     """Predict: probabilities and uncertainty of rows; perplexity and next words of a text.
 
-    Example: sparsemble predict runs/digits rows.csv --out probabilities.csv
+    Example: sparsemble predict runs/digits examples/digits.csv
     """
     from sparsemble.ensemble import LanguageEnsemble
     from sparsemble.runs.opening import open_ensemble

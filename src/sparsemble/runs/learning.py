@@ -212,8 +212,13 @@ def _findings(
     burn_in = recipe.chain.burn_in
     if look is None:
         return diagnose(history.epochs, burn_in=burn_in)
-    labels = look.labels(ensemble)
-    return diagnose(history.epochs, burn_in=burn_in, labels=labels, labels_of=look.on)
+    return diagnose(
+        history.epochs,
+        burn_in=burn_in,
+        labels=look.labels(ensemble),
+        labels_of=look.on,
+        seen=look.seen,
+    )
 
 
 def _draw(

@@ -28,6 +28,8 @@ class Look(Protocol):
 
     metric: str
     on: str
+    seen: bool
+    """Are the members trained on it?"""
 
     def predictions(self, member: Member) -> Tensor:
         """What one member gives, in a form that can be kept for every member."""
@@ -48,10 +50,15 @@ class ExampleLook:
     metric = "error"
 
     def __init__(
-        self, data: Dataset, on: str, ensemble: Callable[[Sequence[Member]], Ensemble]
+        self,
+        data: Dataset,
+        ensemble: Callable[[Sequence[Member]], Ensemble],
+        *,
+        seen: bool,
     ) -> None:
         """`ensemble` makes one that can read such data."""
-        self.on = on
+        self.seen = seen
+        self.on = "training examples" if seen else "validation examples"
         self._inputs = data.inputs[:_EXAMPLES]
         self._targets = data.targets[:_EXAMPLES]
         self._ensemble = ensemble
@@ -75,6 +82,7 @@ class TextLook:
 
     metric = "perplexity"
     on = "validation text"
+    seen = False
 
     def __init__(self, corpus: Corpus) -> None:
         self._vocabulary = corpus.vocabulary

@@ -234,7 +234,7 @@ class ExampleSource:
     def look(self) -> Look | None:
         """Validation examples, or else training ones; a loader's are not at hand."""
         if self._validation is not None:
-            return ExampleLook(self._validation, "validation examples", self.ensemble)
+            return ExampleLook(self._validation, self.ensemble, seen=False)
         if isinstance(self._data, DataLoader):
             return None
-        return ExampleLook(self._data, "training examples", self.ensemble)
+        return ExampleLook(self._data, self.ensemble, seen=True)

@@ -33,10 +33,12 @@ def diagnose(
     burn_in: int,
     labels: Tensor | None = None,
     labels_of: str = "examples",
+    seen: bool = False,
 ) -> list[Finding]:
     """Findings for the chains that `epochs` tell of.
 
-    `labels` are the members' predictions, `(members, examples)`, for what `labels_of` says.
+    `labels` are the members' predictions, `(members, examples)`, for what `labels_of` says;
+    `seen` if they were trained on that.
     """
     settled = [record for record in epochs if record.stage == "chain" and record.epoch > burn_in]
     findings = []
@@ -44,7 +46,7 @@ def diagnose(
         findings.append(_noise(settled))
         findings.append(_stationarity(settled))
     if labels is not None and len(labels) > 1:
-        findings.append(_diversity(labels, labels_of))
+        findings.append(_diversity(labels, labels_of, seen=seen))
     return findings
 
 
@@ -83,11 +85,13 @@ def _stationarity(settled: Sequence[EpochRecord]) -> Finding:
     return Finding("stationarity", score, "good", f"the potential is stationary (z = {score:.1f})")
 
 
-def _diversity(labels: Tensor, of: str) -> Finding:
+def _diversity(labels: Tensor, of: str, *, seen: bool) -> Finding:
     majority = labels.mode(0).values
     error = float((labels != majority).float().mean())
     text = f"a member differs from the majority on {100 * error:.2f} % of the {of}"
-    if error < 1e-3:
+    if error < 1e-3 and seen:
+        text += ", which they fit: only validation data could tell how different they are"
+    elif error < 1e-3:
         return Finding(
             "diversity",
             error,
