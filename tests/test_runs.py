@@ -266,7 +266,7 @@ def test_a_second_process_is_kept_out_of_a_run(command, tmp_path):
     )
     try:
         wait_until((folder / "chain" / "stage.json").exists)
-        code, _, err = command("resume", folder)
+        code, _, err = command("resume", folder, "--quiet")
         assert code == 2
         assert err == f"sparsemble: {folder} is in use by another process; " + (
             "wait for it or use another folder\n"
