@@ -14,11 +14,12 @@ from types import SimpleNamespace
 import pytest
 
 from sparsemble.data import digits
-from sparsemble.errors import DiskFullError, InputError
+from sparsemble.errors import CorruptFileError, DiskFullError, InputError
 from sparsemble.recipes import load_recipe
 from sparsemble.runs import learn
 from sparsemble.runs.folder import RunFolder
 from sparsemble.stages import Observer
+from sparsemble.store import write_json
 
 QUICK = {
     "chain.chains": 1,
@@ -286,3 +287,29 @@ def wait_until(condition, seconds=60.0):
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.02)
+
+
+def test_a_run_remembers_that_it_shares_the_samples_beside_it(command, tmp_path):
+    train, _ = digits()
+    recipe = load_recipe("digits", QUICK)
+    network = recipe.network
+    shared = tmp_path / "samples"
+    learn(
+        lambda: network.build(train),
+        train,
+        recipe,
+        folder=tmp_path / "run",
+        samples_folder=shared,
+    )
+    assert not (tmp_path / "run" / "chain").exists()
+    assert RunFolder(tmp_path / "run").chain.path == shared
+    assert command("resume", tmp_path / "run", "--quiet")[0] == 0
+    assert command("report", tmp_path / "run")[0] == 0
+    assert not (tmp_path / "run" / "chain").exists()
+
+
+@pytest.mark.parametrize("name", ["../elsewhere", "/tmp", "", 3])
+def test_a_run_cannot_send_its_samples_anywhere_else(name, tmp_path):
+    write_json(tmp_path / "run" / "run.json", {"recipe": {}, "samples": name})
+    with pytest.raises(CorruptFileError, match="is not a folder beside it"):
+        _ = RunFolder(tmp_path / "run").chain

@@ -18,6 +18,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -170,31 +171,53 @@ class StageFolder:
 
 
 class RunFolder:
-    """A run on disk; `samples` may lie elsewhere, to be shared by runs with the same chain."""
+    """A run on disk.
+
+    Its `samples` may lie elsewhere, to be shared by runs with the same chain; of a folder beside
+    the run, `run.json` remembers the name.
+    """
 
     def __init__(self, path: Path, samples: Path | None = None) -> None:
         self.path = path
-        self.chain = StageFolder(samples or path / "chain")
+        self._samples = samples
         self.retrain = StageFolder(path / "retrain")
         self.pruned = path / "pruned"
         self.ensemble = path / "ensemble"
         self.result = path / "result.json"
 
+    @cached_property
+    def chain(self) -> StageFolder:
+        """Stage 1."""
+        if self._samples is not None:
+            return StageFolder(self._samples)
+        name = read_json(self._file).get("samples") if self._file.is_file() else None
+        if name is None:
+            return StageFolder(self.path / "chain")
+        if not isinstance(name, str) or not re.fullmatch(r"\w[\w.-]*", name):
+            raise CorruptFileError(f"{self._file}: samples = {name!r} is not a folder beside it")
+        return StageFolder(self.path.parent / name)
+
+    @property
+    def _file(self) -> Path:
+        return self.path / "run.json"
+
     def recipe(self) -> Recipe:
         """The resolved recipe the run was begun with."""
-        file = self.path / "run.json"
-        if not file.is_file():
+        if not self._file.is_file():
             raise InputError(f"{self.path} is not a run folder: it has no run.json")
-        recipe: Recipe = Recipe.read(read_json(file).get("recipe"), source=str(file))
+        recipe: Recipe = Recipe.read(read_json(self._file).get("recipe"), source=str(self._file))
         return recipe
 
     def claim(self, description: Mapping[str, Any]) -> dict[str, Any]:
         """Write `run.json`, or check that the folder holds the same run; return what it says."""
-        file = self.path / "run.json"
-        if not file.exists():
-            write_json(file, description)
-            return dict(description)
-        known = read_json(file)
+        if not self._file.exists():
+            shared = self._samples
+            beside = shared is not None and shared.absolute().parent == self.path.absolute().parent
+            name = shared.name if shared is not None and beside else None
+            known = {**description, "samples": name}
+            write_json(self._file, known)
+            return known
+        known = read_json(self._file)
         if known.get("recipe") != description["recipe"]:
             raise InputError(
                 f"{self.path} holds a run with another recipe or seed; use another folder, or "
