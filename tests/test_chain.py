@@ -161,7 +161,7 @@ def test_a_diverging_chain_goes_back_slows_down_and_says_so(data):
         def __init__(self):
             self.rollbacks = []
 
-        def rolled_back(self, rollback):
+        def rolled_back(self, rollback, save):
             self.rollbacks.append(rollback)
 
     log = Log()
@@ -186,7 +186,7 @@ def test_samples_and_epochs_of_a_diverged_stretch_are_taken_again(data):
         def sampled(self, sample, save):
             self.events.append(("sample", sample.step))
 
-        def rolled_back(self, rollback):
+        def rolled_back(self, rollback, save):
             self.events.append(("back", rollback.back_to))
 
     log = Log()

@@ -5,7 +5,7 @@ import gzip
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import DataLoader, IterableDataset, TensorDataset
+from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, TensorDataset
 
 from sparsemble.data import ArrayBatches, LoaderBatches, Scaling, as_dataset, digits, mnist
 from sparsemble.data.places import data_folder
@@ -42,6 +42,8 @@ def test_named_classes_become_indices_in_the_given_order():
 def test_standard_scaling_gives_mean_zero_and_variance_one_and_spares_constant_features():
     inputs = torch.tensor([[1.0, 5.0], [3.0, 5.0]])
     assert Scaling.standard(inputs)(inputs).tolist() == [[-1.0, 0.0], [1.0, 0.0]]
+    constant = torch.full((300, 2), 0.1)  # whose mean in short floats is not 0.1
+    assert Scaling.standard(constant).factor.tolist() == [1.0, 1.0]
 
 
 def test_bytes_are_scaled_as_floats():
@@ -197,3 +199,13 @@ def test_mnist_is_what_it_should_be():
     assert test.inputs.shape == (10_000, 784)
     assert train.targets[:5].tolist() == [5, 0, 4, 1, 9]
     assert train.scaled().max() == 1
+
+
+def test_a_loader_with_a_batch_sampler_of_its_own_is_replayed():
+    data = TensorDataset(torch.arange(20.0).view(-1, 1), torch.zeros(20, dtype=torch.int64))
+    order = RandomSampler(data, generator=torch.Generator())
+    loader = DataLoader(data, batch_sampler=BatchSampler(order, 4, drop_last=False))
+    batches = LoaderBatches(loader, seed=4, num_classes=2)
+    first = [inputs.flatten().tolist() for inputs, _ in batches.epoch(3)]
+    assert [inputs.flatten().tolist() for inputs, _ in batches.epoch(3)] == first
+    assert [inputs.flatten().tolist() for inputs, _ in batches.epoch(3, start=2)] == first[2:]

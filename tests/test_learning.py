@@ -1,5 +1,7 @@
 """One call from a network and data to an ensemble, whatever form they have."""
 
+import math
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -10,10 +12,13 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import sparsemble
 from sparsemble.errors import InputError
+from sparsemble.layouts import feedforward_layout
 from sparsemble.priors import GroupSparse
 from sparsemble.recipes import Recipe
 from sparsemble.samplers import Constant, Exponential, SamplerSettings
 from sparsemble.stages import ChainSettings, Observer, PruneSettings, RetrainSettings
+from sparsemble.stages.divergence import DivergenceSettings
+from sparsemble.stages.objectives import SummedClassification
 from sparsemble.structure import Family, Layout, Matrix, Role, Slot, Space, SpaceKind
 
 
@@ -471,3 +476,111 @@ def test_scaling_travels_with_the_ensemble(arrays, tmp_path):
     loaded = sparsemble.Ensemble.load(tmp_path)
     assert np.array_equal(loaded.predict(raw[0]), ensemble.predict(raw[0]))
     assert (loaded.predict(raw[0]) == raw[1]).mean() > 0.75
+
+
+class KillAfterRollback(Observer):
+    """Kills the run some steps after a rollback that undid samples."""
+
+    def __init__(self, steps: int) -> None:
+        self.steps = steps
+        self.left = None
+        self.undone = 0
+        self.taken = []
+
+    def sampled(self, sample, save):
+        self.taken.append(sample.step)
+
+    def rolled_back(self, rollback, save):
+        undone = sum(step > rollback.back_to for step in self.taken)
+        if undone and self.left is None:
+            self.undone, self.left = undone, self.steps
+            if self.left == 0:
+                raise Killed
+
+    def stepped(self, chain, step, loss, save):
+        if self.left is not None:
+            self.left -= 1
+            if self.left < 0:
+                raise Killed
+
+
+@pytest.mark.parametrize("steps", [0, 1, 5])
+@pytest.mark.parametrize("collection", ["thinned", "backward"])
+def test_a_kill_after_a_rollback_loses_no_sample(arrays, tmp_path, collection, steps):
+    unstable = recipe(
+        chain=ChainSettings(
+            sampler=SamplerSettings(temperature=1),
+            schedule=Constant(rate=3.0),
+            batch_size=25,
+            epochs=20,
+            burn_in=0,
+            interval=1,
+            collection=collection,
+            samples=235 if collection == "backward" else None,
+            divergence=DivergenceSettings(rise=0.05, max_rollbacks=50),
+        ),
+        retrain=None,
+    )
+    whole = sparsemble.learn(network(), arrays, unstable)
+    killer = KillAfterRollback(steps)
+    with pytest.raises(Killed):
+        sparsemble.learn(network(), arrays, unstable, folder=tmp_path, observer=killer)
+    assert killer.undone
+    resumed = sparsemble.learn(network(), arrays, unstable, folder=tmp_path)
+    assert np.array_equal(predictions(whole, arrays), predictions(resumed, arrays))
+    assert resumed.history.rollbacks == whole.history.rollbacks
+
+
+def test_features_and_classes_are_matched_by_name(arrays):
+    names, classes = [f"f{k}" for k in range(8)], ("none", "one", "two")
+    data = sparsemble.as_dataset(*arrays, feature_names=names, class_names=classes)
+    ensemble = sparsemble.learn(network(), data, recipe(retrain=None)).ensemble
+    wanted = ensemble.evaluate(data)
+    order = [3, 1, 0, 2, 7, 6, 5, 4]
+    other = sparsemble.as_dataset(
+        arrays[0][:, order],
+        2 - arrays[1],
+        feature_names=[names[k] for k in order],
+        class_names=classes[::-1],
+    )
+    assert ensemble.evaluate(other) == wanted
+    indices = sparsemble.as_dataset(*arrays)
+    assert ensemble.evaluate(indices) == wanted
+    foreign = sparsemble.as_dataset(*arrays, class_names=("none", "one", "many"))
+    with pytest.raises(InputError, match="a class 'many'"):
+        ensemble.evaluate(foreign)
+    with pytest.raises(InputError, match="reads 8 features"):
+        ensemble.evaluate(sparsemble.as_dataset(arrays[0][:, :5], arrays[1]))
+
+
+def test_one_member_that_collapses_is_noticed_among_many():
+    logits = torch.zeros(18, 50, 10)
+    targets = torch.arange(50) % 10
+    logits[:, torch.arange(50), targets] = 9.0
+    logits[7] = 0.0
+    objective = SummedClassification(lambda _: logits, 10)
+    loss = float(objective(torch.zeros(50, 1), targets))
+    assert loss < 0.2 * 18 * math.log(10)  # the sum alone would not tell
+    assert objective.watched(loss) == pytest.approx(math.log(10))
+    assert objective.guessing == pytest.approx(math.log(10))
+
+
+def test_a_weight_the_network_does_not_use_is_moved_by_prior_and_noise_alone(arrays):
+    class Idle(nn.Sequential):
+        def forward(self, inputs):
+            return self[4](torch.relu(self[0](inputs)))
+
+    layers = [nn.Linear(8, 24), nn.ReLU(), nn.Linear(24, 24), nn.ReLU(), nn.Linear(24, 3)]
+    layout = feedforward_layout(nn.Sequential(*layers))
+    idle = Idle(*layers)
+    learned = sparsemble.learn(idle, arrays, recipe(prune=None, retrain=None), layout=layout)
+    before = idle.get_parameter("2.weight").detach()
+    after = learned.ensemble[2].network.get_parameter("2.weight").detach()
+    assert after.norm() < 0.7 * before.norm()
+
+
+def test_the_seconds_of_an_epoch_are_counted_whole(arrays):
+    chain = recipe().chain.model_copy(update={"collection": "backward", "samples": 60})
+    began = time.perf_counter()
+    learned = sparsemble.learn(network(), arrays, recipe(chain=chain, prune=None, retrain=None))
+    assert 0.3 * (time.perf_counter() - began) < learned.seconds["chain"]

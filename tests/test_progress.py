@@ -203,7 +203,7 @@ def shown(terminal: bool) -> str:
     )
     progress = TerminalProgress(console, "digits", lines_every=0)
     images(observer=progress)
-    progress.rolled_back(Rollback("chain", 0, 25, "loss 9", 15, 1, 0.5))
+    progress.rolled_back(Rollback("chain", 0, 25, "loss 9", 15, 1, 0.5), lambda: None)
     progress.close()
     return out.getvalue()
 

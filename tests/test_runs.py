@@ -17,9 +17,10 @@ from sparsemble.data import digits
 from sparsemble.errors import CorruptFileError, DiskFullError, InputError
 from sparsemble.recipes import load_recipe
 from sparsemble.runs import learn
+from sparsemble.runs.disk import disk_needed
 from sparsemble.runs.folder import RunFolder
 from sparsemble.stages import Observer
-from sparsemble.store import write_json
+from sparsemble.store import read_json, write_json
 
 QUICK = {
     "chain.chains": 1,
@@ -122,7 +123,7 @@ def test_a_run_that_could_fill_the_disk_does_not_begin(tmp_path, monkeypatch):
     monkeypatch.setattr(
         "sparsemble.runs.disk.shutil.disk_usage", lambda _: SimpleNamespace(free=10_000)
     )
-    with pytest.raises(InputError, match=r"may grow to \d+ MB, but the disk has only 0 MB left"):
+    with pytest.raises(InputError, match=r"may grow by \d+ MB, but the disk has only 0 MB left"):
         run(tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
@@ -236,7 +237,7 @@ def test_code_of_ones_own_is_run_only_when_it_is_named(command, tmp_path):
         ("network.factory=nowhere:make", "cannot import 'nowhere'"),
         ("network.factory=os.system", "factory = 'os.system'"),
         ("network.factory=own_code:data", "must return a torch module"),
-        ("data.loader=own_code:network", "must return (train, test) or a Corpus"),
+        ("data.loader=own_code:network", "must return (train, test), each a Dataset or a pair"),
     ],
 )
 def test_code_that_does_not_do_is_told(command, change, message):
@@ -313,3 +314,28 @@ def test_a_run_cannot_send_its_samples_anywhere_else(name, tmp_path):
     write_json(tmp_path / "run" / "run.json", {"recipe": {}, "samples": name})
     with pytest.raises(CorruptFileError, match="is not a folder beside it"):
         _ = RunFolder(tmp_path / "run").chain
+
+
+def test_a_run_folder_cannot_name_a_baseline_of_its_own(command, tmp_path):
+    folder = tmp_path / "run"
+    run(folder)
+    described = read_json(folder / "run.json")
+    described["recipe"]["baseline"] = str(tmp_path / "evil.toml")
+    write_json(folder / "run.json", described)
+    (folder / "baseline").mkdir()
+    (tmp_path / "evil.toml").write_text('extends = "digits"\n')
+    code, _, err = command("resume", folder, "--quiet")
+    assert code == 2
+    assert "is not a built-in recipe" in err
+
+
+def test_a_run_goes_on_where_the_disk_has_room_for_the_rest(tmp_path, monkeypatch):
+    run(tmp_path / "run")
+    taken = sum(path.stat().st_size for path in (tmp_path / "run").rglob("*") if path.is_file())
+    recipe = load_recipe("digits", QUICK)
+    needed = disk_needed(recipe.network.build(digits()[0]), recipe, 29)
+    free = SimpleNamespace(free=needed - taken + 1000)
+    monkeypatch.setattr("sparsemble.runs.disk.shutil.disk_usage", lambda _: free)
+    run(tmp_path / "run")
+    with pytest.raises(InputError, match="may grow by"):
+        run(tmp_path / "other")

@@ -561,3 +561,20 @@ def test_a_value_that_cannot_be_used_is_named(sampler, bad, named):
 def test_a_samplers_own_value_that_cannot_be_used_is_named(sampler, bad, named):
     with pytest.raises(InputError, match=named):
         sampler([nn.Parameter(torch.zeros(1))], lr=0.1, num_data=10, **bad)
+
+
+@pytest.mark.parametrize("kind", [SGLD, PSGLD, SGHMC])
+def test_noise_to_drift_is_the_ratio_of_what_a_step_adds(kind):
+    start, slope = torch.zeros(100_000), torch.linspace(1, 5, 100_000)
+
+    def moved(temperature: float) -> tuple[Tensor, float]:
+        theta = nn.Parameter(start.clone())
+        sampler = kind([theta], 0.01, num_data=NUM_DATA, temperature=temperature)
+        theta.grad = slope.clone()
+        sampler.step()
+        return theta.detach(), sampler.noise_to_drift()
+
+    (hot, told), (cold, none) = moved(1.0), moved(0.0)
+    assert none == 0
+    measured = float((hot - cold).norm() / (cold - start).norm())
+    assert told == pytest.approx(measured, rel=0.02)

@@ -218,3 +218,65 @@ def test_what_is_not_there_is_said(command, arguments, message, tmp_path, monkey
     code, _, err = command(*arguments)
     assert code == 2
     assert message in err
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [(np.zeros((0, 64)), "holds no rows"), (np.zeros(()), "holds no rows")],
+)
+def test_arrays_without_rows_are_refused(command, images, tmp_path, array, message):
+    np.save(tmp_path / "rows.npy", array)
+    code, _, err = command("predict", images, tmp_path / "rows.npy")
+    assert code == 2
+    assert message in err
+
+
+def test_an_unknown_label_is_named(command, images, tmp_path):
+    rows = [[*row, "bird"] for row in digits()[1].inputs[:2].tolist()]
+    path = write_csv(tmp_path / "rows.csv", [*digits()[1].feature_names, "label"], rows)
+    code, _, err = command("evaluate", images, "--on", path)
+    assert code == 2
+    assert "the label 'bird' is not a class of the ensemble" in err
+
+
+def test_lines_are_counted_as_an_editor_counts_them(command, images, tmp_path):
+    (tmp_path / "rows.csv").write_text("a,b\n\n1,2\n\n3,x\n")
+    assert "'x' in line 5 is not a number" in command("predict", images, tmp_path / "rows.csv")[2]
+
+
+def test_what_is_said_of_a_text_can_go_into_a_file(command, text, tmp_path):
+    (tmp_path / "text.txt").write_text("the dog\n")
+    out = tmp_path / "said.txt"
+    assert command("predict", text, tmp_path / "text.txt", "--out", out)[1] == ""
+    assert out.read_text().startswith("perplexity ")
+
+
+def test_data_of_another_kind_is_refused(command, images, monkeypatch):
+    from sparsemble.data import as_dataset
+
+    wide = as_dataset(np.zeros((3, 784)), np.zeros(3, int))
+    monkeypatch.setattr("sparsemble.runs.prediction.digits", lambda: (wide, wide))
+    code, _, err = command("evaluate", images, "--on", "digits")
+    assert code == 2
+    assert "the ensemble reads 64 features" in err
+
+
+def test_words_and_folders_in_brackets_are_printed_as_they_are(command, tmp_path):
+    texts = tmp_path / "[red]texts"
+    texts.mkdir()
+    for part in ("train", "valid", "test"):
+        (texts / f"{part}.txt").write_text("[/b] a\n[/b] b\n" * (400 if part == "train" else 3))
+    out = tmp_path / "[bold]run"
+    files = ", ".join(f'{part} = "{texts}/{part}.txt"' for part in ("train", "valid", "test"))
+    code, said, _ = command(
+        "learn",
+        "grammar",
+        f"--out={out}",
+        "--set=data.name=text",
+        f"--set=data.files={{{files}}}",
+        *[option for option in QUICK_TEXT if "portion" not in option],
+    )
+    assert code == 0  # the validation text is shorter than it has streams
+    assert str(out) in said
+    (tmp_path / "a.txt").write_text("a\n")
+    assert "[/b]" in command("predict", out, tmp_path / "a.txt")[1]

@@ -47,19 +47,24 @@ def results_console() -> Any:
     """Where results go."""
     from rich.console import Console
 
-    return Console(highlight=False, soft_wrap=True)
+    return Console(highlight=False, markup=False, soft_wrap=True)
 
 
 def progress_console(*, quiet: bool = False) -> Any:
     """Where progress goes: out of the way of results that are piped on."""
     from rich.console import Console
 
-    return Console(highlight=False, soft_wrap=True, stderr=True, quiet=quiet)
+    return Console(highlight=False, markup=False, soft_wrap=True, stderr=True, quiet=quiet)
+
+
+def as_text(value: Any) -> str:
+    """Results for a program, as JSON."""
+    return json.dumps(value, ensure_ascii=False, indent=2) + "\n"
 
 
 def print_json(value: Any) -> None:
     """Results for a program."""
-    print(json.dumps(value, ensure_ascii=False, indent=2))
+    print(as_text(value), end="")
 
 
 def parsed_changes(changes: list[str] | None) -> dict[str, Any]:

@@ -99,28 +99,27 @@ class _How:
 def _run(recipe: Recipe, folder: Path, how: _How, *, baseline: bool) -> None:
     """Run a recipe, and before it the one it is compared with; print what came out."""
     from sparsemble.errors import InterruptedRunError
-    from sparsemble.recipes import load_recipe
+    from sparsemble.recipes.files import baseline_of
     from sparsemble.runs.progress import TerminalProgress
     from sparsemble.runs.results import run_recipe
     from sparsemble.runs.summary import summary
     from sparsemble.runs.tensorboard import TensorBoard
     from sparsemble.stages.observer import Observers
 
-    runs = {recipe: folder}
-    if baseline and recipe.baseline is not None:
-        compared = load_recipe(recipe.baseline, {"seed": recipe.seed})
-        runs = {compared: folder / "baseline", recipe: folder}
+    runs = [(recipe, folder)]
+    if baseline and (compared := baseline_of(recipe)) is not None:
+        runs.insert(0, (compared, folder / "baseline"))
     results = []
-    for each, place in runs.items():
+    for each, place in runs:
         progress = TerminalProgress(progress_console(quiet=how.quiet), each.name)
         board = TensorBoard(place / "tensorboard") if how.tensorboard else None
         observer = progress if board is None else Observers(progress, board)
         try:
             results.append(run_recipe(each, place, data_folder=how.data, observer=observer))
         except KeyboardInterrupt:
-            raise InterruptedRunError(
-                f"stopped and saved; go on with: sparsemble resume {folder}"
-            ) from None
+            begun = f"stopped and saved; go on with: sparsemble resume {folder}"
+            told = begun if (folder / "run.json").exists() else "stopped; repeat the command"
+            raise InterruptedRunError(told) from None
         finally:
             progress.close()
             if board is not None:

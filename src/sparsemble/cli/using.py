@@ -15,6 +15,7 @@ from sparsemble.cli.options import (
     Factory,
     Saved,
     Threads,
+    as_text,
     print_json,
     results_console,
     use_threads,
@@ -58,9 +59,9 @@ def evaluate(
 @app.command()
 def predict(
     saved: Saved,
-    inputs: Annotated[Path, typer.Argument(help="A CSV or NPY file of rows, or a text file.")],
+    inputs: Annotated[Path, typer.Argument(help="Rows as CSV, NPY or NPZ, or a text file.")],
     out: Annotated[
-        Path | None, typer.Option("--out", help="CSV file to write; default: the terminal.")
+        Path | None, typer.Option("--out", help="File to write; default: the terminal.")
     ] = None,
     words: Annotated[int, typer.Option(min=1, help="After a text: how many next words.")] = 10,
     code: Factory = None,
@@ -73,22 +74,21 @@ def predict(
     """
     from sparsemble.ensemble import LanguageEnsemble
     from sparsemble.runs.opening import open_ensemble
-    from sparsemble.runs.prediction import predict_rows, predict_text, write_rows
+    from sparsemble.runs.prediction import predict_rows, predict_text, rows_as_csv
+    from sparsemble.store import write_atomically
 
     use_threads(threads)
     ensemble = open_ensemble(saved, code)
     if isinstance(ensemble, LanguageEnsemble):
         found = predict_text(ensemble, inputs, words)
-        if as_json:
-            print_json(asdict(found))
-        else:
-            results_console().print(found.text())
-        return
-    rows = predict_rows(ensemble, inputs)
-    if as_json:
-        print_json(rows)
+        answer = as_text(asdict(found)) if as_json else f"{found.text()}\n"
     else:
-        write_rows(rows, out)
+        rows = predict_rows(ensemble, inputs)
+        answer = as_text(rows) if as_json else rows_as_csv(rows)
+    if out is None:
+        print(answer, end="")
+    else:
+        write_atomically(out, answer.encode())
 
 
 @app.command()

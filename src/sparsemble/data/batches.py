@@ -102,7 +102,10 @@ class LoaderBatches:
         """The batches of epoch `number` from position `start` on; another order a variant."""
         seed = derive(self.seed, "loader", number, variant)
         inner = torch.Generator().manual_seed(seed).get_state()
-        for generator in (self.loader.generator, getattr(self.loader.sampler, "generator", None)):
+        chosen_by = (self.loader, self.loader.sampler, self.loader.batch_sampler)
+        inside = getattr(self.loader.batch_sampler, "sampler", None)
+        for owner in (*chosen_by, inside):
+            generator = getattr(owner, "generator", None)
             if generator is not None:
                 generator.manual_seed(seed)
         batches: Iterator[Any] | None = None

@@ -39,16 +39,17 @@ def read_rows(path: Path) -> Rows:
 def _read_csv(path: Path) -> Rows:
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            lines = [line for line in csv.reader(file) if line]
+            reader = csv.reader(file)
+            lines = [(reader.line_num, line) for line in reader if line]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path} cannot be read as CSV: {error}") from None
-    header = None if not lines or all(map(_is_number, lines[0])) else lines.pop(0)
+    header = None if not lines or all(map(_is_number, lines[0][1])) else lines.pop(0)[1]
     if not lines:
         raise InputError(f"{path} holds no rows")
-    width = len(lines[0]) if header is None else len(header)
+    width = len(lines[0][1]) if header is None else len(header)
     where = header.index(LABEL) if header is not None and LABEL in header else None
     numbers, labels = [], []
-    for number, line in enumerate(lines, 1 if header is None else 2):
+    for number, line in lines:
         if len(line) != width:
             raise InputError(f"{path}: line {number} has {len(line)} columns, not {width}")
         if where is not None:
@@ -84,10 +85,12 @@ def _read_npz(path: Path) -> Rows:
 def _loaded(path: Path) -> np.ndarray:
     try:
         array = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+    except Exception as error:  # damaged or foreign files raise what their layer raises
         raise InputError(f"{path} cannot be read as NPY: {error}") from None
     if not isinstance(array, np.ndarray):
         raise InputError(f"{path} is not an NPY file of one array")
+    if array.ndim == 0 or len(array) == 0:
+        raise InputError(f"{path} holds no rows")
     return array
 
 

@@ -29,8 +29,9 @@ class Scaling:
     def standard(cls, inputs: Tensor) -> Scaling:
         """Mean 0 and variance 1 for every feature; constant features only lose their mean."""
         inputs = inputs.float()
-        deviation = inputs.std(0, correction=0)
-        factor = torch.where(deviation > 0, 1 / deviation, 1.0)
+        # The deviation of a constant feature is not exactly 0: its mean is rounded.
+        varies = inputs.amax(0) > inputs.amin(0)
+        factor = torch.where(varies, 1 / inputs.std(0, correction=0), 1.0)
         return cls(inputs.mean(0), factor)
 
     def __call__(self, inputs: Tensor) -> Tensor:

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from sparsemble.data import Dataset, Scaling
-from sparsemble.data.dataset import as_inputs
+from sparsemble.data.dataset import as_inputs, check_labels
 from sparsemble.ensemble.base import BaseEnsemble
 from sparsemble.ensemble.metrics import Metrics, score
 from sparsemble.ensemble.uncertainty import Uncertainty, uncertainty
@@ -35,6 +36,9 @@ class Ensemble(BaseEnsemble):
         feature_names: Sequence[str] | None = None,
     ) -> None:
         super().__init__(members)
+        outputs = self[0].layout.outputs.size
+        if class_names is not None and len(class_names) != outputs:
+            raise InputError(f"{len(class_names)} class names for {outputs} outputs")
         self.scaling = scaling or Scaling.none()
         self.class_names = tuple(class_names) if class_names is not None else None
         self.feature_names = tuple(feature_names) if feature_names is not None else None
@@ -74,7 +78,7 @@ class Ensemble(BaseEnsemble):
 
     def predict_proba(self, inputs: Any, feature_names: Sequence[str] | None = None) -> np.ndarray:
         """Mean probabilities of an array's rows; named columns are put into the order learned."""
-        probabilities: Tensor = self(self._checked(inputs, feature_names))
+        probabilities: Tensor = self(self.checked(inputs, feature_names))
         array: np.ndarray = probabilities.numpy()
         return array
 
@@ -85,11 +89,16 @@ class Ensemble(BaseEnsemble):
 
     def uncertainty(self, inputs: Any, feature_names: Sequence[str] | None = None) -> Uncertainty:
         """Predictive entropy and mutual information of each row."""
-        return uncertainty(self.member_probabilities(self._checked(inputs, feature_names)))
+        return uncertainty(self.member_probabilities(self.checked(inputs, feature_names)))
 
     def evaluate(self, data: Dataset) -> Metrics:
-        """Metrics on a labelled data set, whose raw inputs are scaled as they were in training."""
-        return score(self.member_probabilities(data.inputs), data.targets)
+        """Metrics on a labelled data set, whose raw inputs are scaled as they were in training.
+
+        Features and classes are matched by name where both sides have names.
+        """
+        names = data.feature_names if self.feature_names is not None else None
+        probabilities = self.member_probabilities(self.checked(data.inputs, names))
+        return score(probabilities, self._targets(data))
 
     @staticmethod
     def load(
@@ -106,11 +115,8 @@ class Ensemble(BaseEnsemble):
             raise InputError(f"{folder} holds language models: use LanguageEnsemble.load")
         return loaded
 
-    def in_order(self, inputs: Any, feature_names: Sequence[str] | None) -> Tensor:
-        """Inputs checked, their named columns in the order learned."""
-        return self._checked(inputs, feature_names)
-
-    def _checked(self, inputs: Any, feature_names: Sequence[str] | None) -> Tensor:
+    def checked(self, inputs: Any, feature_names: Sequence[str] | None = None) -> Tensor:
+        """Inputs that fit, their named columns in the order learned."""
         tensor = as_inputs(inputs, "the inputs")
         if feature_names is not None:
             tensor = self._reordered(tensor, list(feature_names))
@@ -122,6 +128,20 @@ class Ensemble(BaseEnsemble):
                 f"{self[0].origin.sizes[space.name]} features a row"
             )
         return tensor
+
+    def _targets(self, data: Dataset) -> Tensor:
+        """The data's labels as indices of this ensemble's classes."""
+        indices = tuple(map(str, range(len(data.class_names))))
+        known = self.class_names
+        if known is None or data.class_names in (known, indices):
+            check_labels(data.targets, self[0].layout.outputs.size, "the data")
+            return data.targets
+        strange = [name for name in data.class_names if name not in known]
+        if strange:
+            raise InputError(
+                f"the data has a class {strange[0]!r}, the ensemble {', '.join(known)}"
+            )
+        return torch.tensor([known.index(name) for name in data.class_names])[data.targets]
 
     def _reordered(self, tensor: Tensor, names: list[str]) -> Tensor:
         """Columns in the order learned."""

@@ -96,7 +96,8 @@ class LanguageEnsemble(BaseEnsemble):
     def member_log_probabilities(self, tokens: Tensor, *, streams: int = 1) -> Tensor:
         """Log-probability of every token by every member, `(members, tokens)`.
 
-        For comparing subsets of the members; unlike `score` it takes memory for every token.
+        The tokens come in the order they are read: with several streams, one of each in turn. For
+        comparing subsets of the members; unlike `score` it takes memory for every token.
         """
         readers = [_Reader(member) for member in self]
         segments = list(_segments(self._checked(tokens), streams, self._index(END)))

@@ -68,7 +68,9 @@ def measure_curves(
 ) -> Curves:
     """The curves of a finished run, whose ensemble lies in `work`."""
     ensemble = LanguageEnsemble.load(ensemble_folder(job, work))
-    found = ensemble.member_log_probabilities(corpus.valid, streams=VALID_STREAMS)
+    found = ensemble.member_log_probabilities(
+        corpus.valid, streams=min(VALID_STREAMS, len(corpus.valid))
+    )
     return curves_of(result, found, independent)
 
 

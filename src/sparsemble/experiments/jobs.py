@@ -61,8 +61,13 @@ def run_jobs(
         running = {
             pool.submit(_run_batch, batch, work, data_folder): batch for batch in batches.values()
         }
-        for future in as_completed(running):
-            yield from zip(running[future], future.result(), strict=True)
+        try:
+            for future in as_completed(running):
+                yield from zip(running[future], future.result(), strict=True)
+        except BaseException:
+            # Whatever ends this, what has not begun must not begin; the runs under way save.
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def chain_key(recipe: Recipe) -> str:
@@ -85,7 +90,9 @@ def _run_folder(job: Job, work: Path) -> Path:
 
 def _run_batch(batch: list[Job], work: Path, data_folder: Path | None) -> list[Result]:
     # Several processes share the terminal: whole lines, not bars.
-    console = Console(highlight=False, soft_wrap=True, stderr=True, force_terminal=False)
+    console = Console(
+        highlight=False, markup=False, soft_wrap=True, stderr=True, force_terminal=False
+    )
     return [_run(job, work, data_folder, console) for job in batch]
 
 

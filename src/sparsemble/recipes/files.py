@@ -50,6 +50,15 @@ def load_recipe(source: str | Path, changes: Mapping[str, Any] | None = None) ->
     return recipe
 
 
+def baseline_of(recipe: Recipe) -> Recipe | None:
+    """The recipe that one is compared with: a built-in one, since run folders can name it, too."""
+    if recipe.baseline is None:
+        return None
+    if recipe.baseline not in builtin_names():
+        raise InputError(f"baseline = {recipe.baseline!r} is not a built-in recipe")
+    return load_recipe(recipe.baseline, {"seed": recipe.seed})
+
+
 def _read(source: str | Path) -> dict[str, Any]:
     """The fields of a recipe, together with those of the recipes it extends."""
     path = Path(source)

@@ -32,6 +32,14 @@ class ImageData(Settings):
         return train.split(self.held_out) if self.held_out else (train, test)
 
 
+class TextFiles(Settings):
+    """The parts of a text, each a file."""
+
+    train: Path
+    valid: Path
+    test: Path
+
+
 class TextData(Settings):
     """Which text: the built-in grammar, Penn Treebank, or one's own, the files in the folder `path`
     or those that `files` names for train, valid and test.
@@ -43,7 +51,7 @@ class TextData(Settings):
 
     name: Literal["grammar", "ptb", "text"]
     path: Path | None = None
-    files: dict[str, Path] | None = None
+    files: TextFiles | None = None
     size: Annotated[int, Field(ge=3)] | None = None
     threshold: Size = 1
     portion: Annotated[float, Field(gt=0, le=1)] = 1.0
@@ -58,7 +66,7 @@ class TextData(Settings):
 
     def load(self, folder: Path | None = None) -> Corpus:
         """The text."""
-        place = self.files or self.path
+        place = self.path if self.files is None else dict(self.files)
         if place is not None:
             corpus = read_corpus(place, size=self.size, threshold=self.threshold)
         else:
@@ -131,14 +139,26 @@ class CustomData(Settings):
         found = imported(self.loader)()
         if isinstance(found, Corpus):
             return found
-        pair = isinstance(found, tuple | list) and len(found) == 2
-        if not pair or not all(isinstance(part, Dataset | tuple | list) for part in found):
-            raise InputError(f"{self.loader} must return (train, test) or a Corpus")
-        train, test = (
-            part if isinstance(part, Dataset) else as_dataset(*part, source=self.loader)
-            for part in found
-        )
+        if not _is_pair(found) or not all(isinstance(p, Dataset) or _is_pair(p) for p in found):
+            raise InputError(
+                f"{self.loader} must return (train, test), each a Dataset or a pair (inputs, "
+                "labels), or a Corpus"
+            )
+        train = self._dataset(found[0], None, "training")
+        test = self._dataset(found[1], len(train.class_names), "test")
+        if train.class_names != test.class_names:
+            raise InputError(f"{self.loader}: training and test set have other classes")
+        widths = [part.inputs[0].numel() for part in (train, test)]
+        if widths[0] != widths[1]:
+            raise InputError(
+                f"{self.loader}: {widths[0]} features to learn from, {widths[1]} to test on"
+            )
         return train, test
+
+    def _dataset(self, part: Any, classes: int | None, name: str) -> Dataset:
+        if isinstance(part, Dataset):
+            return part
+        return as_dataset(*part, num_classes=classes, source=f"the {name} set of {self.loader}")
 
 
 class CustomNetwork(Settings):
@@ -153,6 +173,10 @@ class CustomNetwork(Settings):
     def build(self, data: Dataset | Corpus) -> nn.Module:
         """A freshly initialised network."""
         return made_by(self.factory)[0]
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, tuple | list) and len(value) == 2
 
 
 def _kind_of_data(fields: Any) -> str:

@@ -32,11 +32,12 @@ def disk_needed(network: nn.Module, recipe: Recipe, steps_per_epoch: int) -> int
 
 
 def check_disk(folder: Path, needed: int) -> None:
-    """Raise `InputError` if the disk has less than a run may need."""
+    """Raise `InputError` if the disk has less than a run may still need."""
+    needed -= sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
     place = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
     free = shutil.disk_usage(place).free
     if free < needed:
         raise InputError(
-            f"{folder} may grow to {needed / 1e6:,.0f} MB, but the disk has only "
+            f"{folder} may grow by {needed / 1e6:,.0f} MB, but the disk has only "
             f"{free / 1e6:,.0f} MB left; free some, or choose another folder"
         )

@@ -60,6 +60,7 @@ class StageFolder:
         self._checkpoint = path / "checkpoint.safetensors"
         self._trace = path / "trace.jsonl"
         self._stage = path / "stage.json"
+        self._trace_lines = 0
 
     def claim(self, identity: Mapping[str, Any]) -> None:
         """Make the folder this stage's own, or check that it already is."""
@@ -93,7 +94,7 @@ class StageFolder:
         """Replace the checkpoint."""
         numbers = {
             **state.numbers,
-            "trace_lines": len(self._lines()),
+            "trace_lines": self._trace_lines,
             "belongs_to": self._identity,
         }
         write_tensors(self._checkpoint, state.tensors, numbers)
@@ -115,7 +116,7 @@ class StageFolder:
         ]
 
     def drop_samples(self, chain: int, *, after: int) -> None:
-        """Forget samples of a stretch that a rollback undid."""
+        """Remove the samples that a chain took after a step."""
         for file in self.path.glob(f"sample-{chain:04d}-*.safetensors"):
             if int(file.stem.rpartition("-")[2]) > after:
                 file.unlink()
@@ -140,11 +141,13 @@ class StageFolder:
         line = f"{_checksum(text)} {text}\n"
         with full_disk_told(self._trace, len(line)), self._trace.open("a") as file:
             file.write(line)
+        self._trace_lines += 1
 
     def rewind_trace(self, state: ChainState | None) -> None:
         """Drop lines written after the checkpoint: they will be written again."""
+        lines = self._lines()[: state.numbers["trace_lines"] if state is not None else 0]
+        self._trace_lines = len(lines)
         if self._trace.exists():
-            lines = self._lines()[: state.numbers["trace_lines"] if state is not None else 0]
             write_atomically(self._trace, "".join(f"{line}\n" for line in lines).encode())
 
     def history(self) -> History:

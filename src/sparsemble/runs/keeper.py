@@ -50,6 +50,9 @@ class Keeper(Observer):
         state = self._folder.checkpoint()
         self._folder.rewind_trace(state)
         self.history = self._folder.history()
+        if state is not None:
+            # Samples after the checkpoint, which a kill or a rollback left, are taken again.
+            self._folder.drop_samples(state.numbers["chain"], after=state.numbers["step"])
         return state, self._folder.samples(state)
 
     def recalled(self, sample: Sample) -> None:
@@ -89,13 +92,14 @@ class Keeper(Observer):
         self._record(record)
         self._forward.measured(record)
 
-    def rolled_back(self, rollback: Rollback) -> None:
-        """Record, and forget what the rollback undid."""
+    def rolled_back(self, rollback: Rollback, save: Callable[[], ChainState]) -> None:
+        """Record, and forget what the rollback undid: only once a checkpoint stands before it."""
         self._record(rollback)
         self._meter.undo(rollback)
+        self._checkpoint(save)
         if self._folder is not None:
             self._folder.drop_samples(rollback.chain, after=rollback.back_to)
-        self._forward.rolled_back(rollback)
+        self._forward.rolled_back(rollback, save)
 
     def _record(self, record: Record) -> None:
         self.history.add(record)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-import sys
+import io
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,8 @@ from sparsemble.data import Dataset, as_dataset, digits, grammar, mnist, ptb
 from sparsemble.data.rows import Rows, read_rows
 from sparsemble.data.text import PARTS, read_words
 from sparsemble.ensemble import BaseEnsemble, Ensemble, LanguageEnsemble
+from sparsemble.ensemble.uncertainty import uncertainty
 from sparsemble.errors import InputError
-from sparsemble.store import write_atomically
 
 
 def evaluate_on(
@@ -39,11 +39,18 @@ def _labelled(ensemble: Ensemble, rows: Rows, source: str) -> Dataset:
     """The rows of a file as a data set that the ensemble can be measured on."""
     if rows.labels is None:
         raise InputError(f"{source} has no labels: name a column 'label' (CSV) or an array (NPZ)")
-    inputs = ensemble.in_order(rows.inputs, rows.names if ensemble.feature_names else None)
+    inputs = ensemble.checked(rows.inputs, rows.names if ensemble.feature_names else None)
     known = ensemble.class_names
     labels: Any = rows.labels
     if known is None or (rows.labels.dtype.kind == "U" and not set(rows.labels) <= set(known)):
-        labels = rows.labels.astype("float")  # indices that were written as text
+        try:
+            labels = rows.labels.astype("float")  # indices that were written as text
+        except ValueError:
+            strange = next(str(label) for label in rows.labels if str(label) not in (known or ()))
+            raise InputError(
+                f"{source}: the label {strange!r} is not a class of the ensemble "
+                f"({', '.join(known or ()) or 'indices'})"
+            ) from None
     return as_dataset(
         inputs,
         labels,
@@ -79,8 +86,8 @@ def predict_rows(ensemble: BaseEnsemble, path: Path) -> list[dict[str, Any]]:
     assert isinstance(ensemble, Ensemble)
     rows = read_rows(path)
     names = rows.names if ensemble.feature_names is not None else None
-    probabilities = ensemble.predict_proba(rows.inputs, names)
-    doubt = ensemble.uncertainty(rows.inputs, names)
+    by_member = ensemble.member_probabilities(ensemble.checked(rows.inputs, names))
+    probabilities, doubt = by_member.mean(0), uncertainty(by_member)
     classes = ensemble.class_names or tuple(map(str, range(probabilities.shape[1])))
     return [
         {
@@ -95,8 +102,8 @@ def predict_rows(ensemble: BaseEnsemble, path: Path) -> list[dict[str, Any]]:
     ]
 
 
-def write_rows(rows: list[dict[str, Any]], out: Path | None) -> None:
-    """Predictions as CSV, into a file or onto the terminal."""
+def rows_as_csv(rows: list[dict[str, Any]]) -> str:
+    """Predictions as CSV."""
     header = ["prediction", "entropy", "mutual_information", *rows[0]["probabilities"]]
     lines = [
         [
@@ -107,15 +114,9 @@ def write_rows(rows: list[dict[str, Any]], out: Path | None) -> None:
         ]
         for row in rows
     ]
-    if out is None:
-        csv.writer(sys.stdout, lineterminator="\n").writerows([header, *lines])
-        return
-    text = "".join(",".join(_quoted(cell) for cell in line) + "\n" for line in [header, *lines])
-    write_atomically(out, text.encode())
-
-
-def _quoted(cell: str) -> str:
-    return f'"{cell.replace(chr(34), chr(34) * 2)}"' if set(cell) & set(',"\n\r') else cell
+    table = io.StringIO()
+    csv.writer(table, lineterminator="\n").writerows([header, *lines])
+    return table.getvalue()
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,9 @@ class TerminalProgress(Observer):
         self._live = console.is_terminal
         self._pause = 0.2 if self._live else lines_every
         self._bar = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=24),
-            TextColumn("{task.percentage:.0f} % {task.fields[status]}"),
+            TextColumn("{task.percentage:.0f} % {task.fields[status]}", markup=False),
             TimeElapsedColumn(),
             console=console,
             transient=True,
@@ -85,7 +85,7 @@ class TerminalProgress(Observer):
         figure = f"{100 * record.together:.2f} %" if percent else f"{record.together:.2f}"
         self._ensemble = f"ensemble of {record.members}: {record.metric} {figure} on {record.on}"
 
-    def rolled_back(self, rollback: Rollback) -> None:
+    def rolled_back(self, rollback: Rollback, save: Callable[[], ChainState]) -> None:
         """Say so."""
         self._divergences += 1
         self._console.print(

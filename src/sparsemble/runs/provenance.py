@@ -28,6 +28,7 @@ def _commit() -> str | None:
     """The commit of the checkout this package runs from, marked if files were changed since."""
     folder = Path(__file__).parent
     try:
+        _git(folder, "ls-files", "--error-unmatch", "__init__.py")  # not merely within a checkout
         found = _git(folder, "rev-parse", "HEAD")
         changed = _git(folder, "status", "--porcelain", "--untracked-files=no", "--", ".")
     except (OSError, subprocess.CalledProcessError):

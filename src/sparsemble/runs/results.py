@@ -132,7 +132,8 @@ def _text_metrics(
 ) -> tuple[dict[str, float], dict[str, list[float]]]:
     """Perplexities; the single model is the best one on the validation text."""
     assert isinstance(ensemble, LanguageEnsemble)
-    scores = {"valid": ensemble.score(corpus.valid, streams=VALID_STREAMS)}
+    streams = min(VALID_STREAMS, len(corpus.valid))
+    scores = {"valid": ensemble.score(corpus.valid, streams=streams)}
     if measure == "test":
         scores["test"] = ensemble.score(corpus.test)
     own = scores["valid"].members

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import torch
@@ -205,7 +207,14 @@ class ExampleSource:
                 num_data=self._num_data,
                 dtype=self._dtype,
             )
-        return ArrayBatches(self._data, batch_size, self._seed, self._dtype)
+        return ArrayBatches(self._scaled, batch_size, self._seed, self._dtype)
+
+    @cached_property
+    def _scaled(self) -> Dataset:
+        """The examples as the network sees them, computed once."""
+        assert isinstance(self._data, Dataset)
+        inputs = self._data.scaled().to(self._dtype)
+        return replace(self._data, inputs=inputs, scaling=Scaling.none())
 
     def fingerprint(self) -> str:
         """What identifies the training data; of a loader its first batch and its length."""

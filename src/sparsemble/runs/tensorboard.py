@@ -6,12 +6,12 @@ The run's own trace is the source of truth; this is a copy to look at.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from sparsemble.errors import InputError
-from sparsemble.stages import Observer
-from sparsemble.stages.history import EpochRecord, Rollback, SampleRecord
+from sparsemble.stages import ChainState, EpochRecord, Observer, Rollback, SampleRecord
 
 _SCALARS = ("loss", "potential", "perplexity", "rate", "noise_to_drift", "near_zero_groups")
 
@@ -44,7 +44,7 @@ class TensorBoard(Observer):
             self._writer.add_scalar(tag, getattr(record, name), record.members)
         self._writer.flush()
 
-    def rolled_back(self, rollback: Rollback) -> None:
+    def rolled_back(self, rollback: Rollback, save: Callable[[], ChainState]) -> None:
         """A note where the chain went back."""
         tag = f"{rollback.stage}-{rollback.chain}/rollback"
         self._writer.add_text(tag, rollback.reason, rollback.back_to_epoch)

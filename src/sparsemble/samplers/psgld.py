@@ -62,3 +62,8 @@ class PSGLD(Sampler):
             torch._foreach_sqrt_(inverse)
             scale = self.noise_scale(group)
             torch._foreach_addcdiv_(params, source.draw(params), inverse, value=scale)
+
+    def _preconditioner(self, group: dict[str, Any], param: Tensor) -> Tensor | float:
+        """`1/(√V + δ)`."""
+        average: Tensor | None = self.state[param].get("square_average")
+        return 1.0 if average is None else 1 / (average.sqrt() + group["damping"])

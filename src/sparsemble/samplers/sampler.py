@@ -86,6 +86,23 @@ class Sampler(Optimizer, ABC):
         """Standard deviation of the noise one step adds (before any preconditioning): √(2ηT/N)."""
         return math.sqrt(2 * group["lr"] * group["temperature"] / self.num_data)
 
+    @torch.no_grad()
+    def noise_to_drift(self) -> float:
+        """Size of the noise that a step adds over the size of its gradient part, by `.grad`."""
+        drift = noise = 0.0
+        for group in self.param_groups:
+            for param in group["params"]:
+                if param.grad is not None:
+                    speed = self._preconditioner(group, param)
+                    drift += float((speed * param.grad).mul(group["lr"]).double().square().sum())
+                    size = param.numel() if isinstance(speed, float) else float(speed.sum())
+                    noise += self.noise_scale(group) ** 2 * size
+        return math.sqrt(noise / drift) if drift > 0 else math.inf
+
+    def _preconditioner(self, group: dict[str, Any], param: Tensor) -> Tensor | float:
+        """`G`, by which the gradient is multiplied, and the variance of the noise."""
+        return 1.0
+
     def _buffers(self, params: list[Tensor], name: str) -> list[Tensor]:
         """One buffer shaped like each parameter, made of zeros when first asked for."""
         buffers = []

@@ -71,7 +71,7 @@ class Step(Schedule):
 
     def __call__(self, epoch: float) -> float:
         """The rate of the current plateau."""
-        return float(self.rate / self.factor ** (int(epoch) // self.every))
+        return float(self.rate * self.factor ** -(int(epoch) // self.every))
 
 
 class Exponential(Schedule):
@@ -84,7 +84,7 @@ class Exponential(Schedule):
 
     def __call__(self, epoch: float) -> float:
         """The rate of the current epoch."""
-        return float(self.rate / self.factor ** max(int(epoch) + 1 - self.hold, 0))
+        return float(self.rate * self.factor ** -max(int(epoch) + 1 - self.hold, 0))
 
 
 AnySchedule = Annotated[

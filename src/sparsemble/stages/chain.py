@@ -92,7 +92,7 @@ class Chain:
         self._watch = DivergenceWatch(self._divergence, objective.guessing)
         self._rollbacks = 0
         self._rate_factor = 1.0
-        self._epoch_loss = 0.0
+        self._epoch_loss = self._epoch_seconds = 0.0
         self._running = False
         self._reason: str | None = None
         self._random = _seeded_state(derive(identity.seed, "dropout", 0))
@@ -110,18 +110,19 @@ class Chain:
     def _run_epoch(self, until: int) -> bool:
         """Run to the end of the epoch or to `until`; `False` if the chain diverged."""
         epoch, position = divmod(self.step, self._batches.steps)
-        started = time.perf_counter()
+        began = time.perf_counter() - self._epoch_seconds
         if position == 0:
             self._objective.begin_epoch()
         for inputs, targets in self._batches.epoch(epoch, position, self._rollbacks):
             loss = self._advance(inputs, targets)
-            self._reason = self._watch.reason(loss)
+            self._reason = self._watch.reason(self._objective.watched(loss))
             if self._reason is not None:
                 return False
             self.step += 1
             self._epoch_loss += loss
+            self._epoch_seconds = time.perf_counter() - began
             if self.step % self._batches.steps == 0:
-                self._end_epoch(epoch, time.perf_counter() - started)
+                self._end_epoch(epoch)
             self._observer.stepped(self.identity.number, self.step, loss, self.state)
             if self.step >= until:
                 break
@@ -136,7 +137,11 @@ class Chain:
         with torch.autocast(inputs.device.type, torch.bfloat16, enabled=self._autocast):
             loss = self._objective(inputs, targets)
         loss.backward()
-        gradients = {n: p.grad for n, p in self.parameters.items() if p.grad is not None}
+        gradients = {}
+        for name, parameter in self.parameters.items():
+            if parameter.grad is None:  # not used by this network: only prior and noise move it
+                parameter.grad = torch.zeros_like(parameter)
+            gradients[name] = parameter.grad
         if self._clip is not None:
             clip_gradients(list(gradients.values()), self._clip, self._batch_dims)
         with torch.no_grad():
@@ -146,9 +151,9 @@ class Chain:
                 torch._foreach_mul_(self._masked, self._masks)
         return loss.item()
 
-    def _end_epoch(self, epoch: int, seconds: float) -> None:
-        loss = self._epoch_loss / self._batches.steps
-        self._epoch_loss = 0.0
+    def _end_epoch(self, epoch: int) -> None:
+        loss, seconds = self._epoch_loss / self._batches.steps, self._epoch_seconds
+        self._epoch_loss = self._epoch_seconds = 0.0
         with torch.no_grad():
             penalty = float(self._prior.value())
         self._observer.epoch_ended(
@@ -160,22 +165,13 @@ class Chain:
                 potential=loss + penalty,
                 perplexity=self._objective.perplexity(loss),
                 rate=self._sampler.param_groups[0]["lr"],
-                noise_to_drift=self._noise_to_drift(),
+                noise_to_drift=self._sampler.noise_to_drift(),
                 near_zero_groups=self._near_zero(),
                 seconds=seconds,
             )
         )
         if self._watch.calm:
             self._earlier, self._good = self._good, self._snapshot()
-
-    def _noise_to_drift(self) -> float:
-        """Size of the injected noise over the size of the gradient step, at the last step."""
-        group = self._sampler.param_groups[0]
-        grads = [tensor.grad for tensor in self._tensors if tensor.grad is not None]
-        drift = group["lr"] * float(torch.nn.utils.get_total_norm(grads))
-        count = sum(grad.numel() for grad in grads)
-        noise = self._sampler.noise_scale(group) * math.sqrt(count)
-        return noise / drift if drift > 0 else math.inf
 
     def _roll_back(self) -> None:
         """Return to a good state with another noise, order of the data and lower rate.
@@ -204,7 +200,8 @@ class Chain:
                 self.step,
                 self.step // self._batches.steps,
                 self._rate_factor,
-            )
+            ),
+            self.state,
         )
 
     def state(self) -> ChainState:
@@ -255,6 +252,7 @@ class Chain:
         numbers = {
             "step": self.step,
             "epoch_loss": self._epoch_loss,
+            "epoch_seconds": self._epoch_seconds,
             "watch": self._watch.numbers(),
         }
         return ChainState(tensors, numbers)
@@ -277,6 +275,7 @@ class Chain:
         self._objective.carry(carried)
         self.step = state.numbers["step"]
         self._epoch_loss = state.numbers["epoch_loss"]
+        self._epoch_seconds = state.numbers["epoch_seconds"]
         self._watch.restore(state.numbers["watch"])
 
     @contextmanager

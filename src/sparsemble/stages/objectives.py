@@ -49,6 +49,10 @@ class Objective(ABC):
         """The perplexity that a loss means; NaN where that is no word for it."""
         return math.nan
 
+    def watched(self, loss: float) -> float:
+        """What is watched for divergence: the last batch's loss."""
+        return loss
+
 
 class Classification(Objective):
     """Mean cross-entropy."""
@@ -63,18 +67,28 @@ class Classification(Objective):
 
 
 class SummedClassification(Objective):
-    """Sum over members of each one's mean cross-entropy, from `(members, batch, classes)`."""
+    """Sum over members of each one's mean cross-entropy, from `(members, batch, classes)`.
 
-    def __init__(self, logits: Callable[[Tensor], Tensor], classes: int, members: int) -> None:
-        self.guessing = members * math.log(classes)
+    It is the worst member that is watched for divergence, and that guessing is compared with.
+    """
+
+    def __init__(self, logits: Callable[[Tensor], Tensor], classes: int) -> None:
+        self.guessing = math.log(classes)
         self._logits = logits
+        self._worst = 0.0
 
     def __call__(self, inputs: Tensor, targets: Tensor) -> Tensor:
         """Members do not share weights: each gets the gradient of its own loss."""
         logits = self._logits(inputs)
         members, batch, _ = logits.shape
         wanted = targets.expand(members, batch)
-        return F.cross_entropy(logits.transpose(1, 2), wanted, reduction="sum") / batch
+        losses = F.cross_entropy(logits.transpose(1, 2), wanted, reduction="none").mean(1)
+        self._worst = float(losses.detach().max())
+        return losses.sum()
+
+    def watched(self, loss: float) -> float:
+        """The worst member's loss on the last batch."""
+        return self._worst
 
 
 class LanguageModelling(Objective):

@@ -37,8 +37,8 @@ class Observer:
     def measured(self, record: SampleRecord) -> None:
         """The running ensemble was measured with a new sample or member in it."""
 
-    def rolled_back(self, rollback: Rollback) -> None:
-        """A divergence was undone."""
+    def rolled_back(self, rollback: Rollback, save: Callable[[], ChainState]) -> None:
+        """A divergence was undone; `save()` gives the state that the chain went back to."""
 
 
 class Observers(Observer):
@@ -82,7 +82,7 @@ class Observers(Observer):
         for observer in self.observers:
             observer.measured(record)
 
-    def rolled_back(self, rollback: Rollback) -> None:
+    def rolled_back(self, rollback: Rollback, save: Callable[[], ChainState]) -> None:
         """Pass on."""
         for observer in self.observers:
-            observer.rolled_back(rollback)
+            observer.rolled_back(rollback, save)

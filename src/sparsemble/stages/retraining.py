@@ -141,7 +141,7 @@ def _stacked(members: Sequence[Member]) -> Trainee:
         stack.masks,
         stack.layout,
         1,
-        SummedClassification(stack, stack.layout.outputs.size, len(members)),
+        SummedClassification(stack, stack.layout.outputs.size),
         stack.write_back,
     )
 

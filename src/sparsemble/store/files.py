@@ -74,7 +74,8 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Write a JSON object with its own checksum."""
     content = dict(value)
     content[_CHECKSUM] = _json_digest(value)
-    write_atomically(path, json.dumps(content, ensure_ascii=False).encode() + b"\n")
+    text = json.dumps(content, ensure_ascii=False) + "\n"
+    write_atomically(path, text.encode(errors="surrogatepass"))
 
 
 def read_json(path: Path) -> dict[str, Any]:
