@@ -190,7 +190,7 @@ def test_the_pace_is_that_of_the_last_minute():
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"), [(12, "12 s"), (99, "99 s"), (300, "5 min"), (9000, "2.5 h")]
+    ("seconds", "said"), [(12, "12 s"), (119, "119 s"), (300, "5 min"), (9000, "2.5 h")]
 )
 def test_durations_are_said_plainly(seconds, said):
     assert duration(seconds) == said

@@ -26,7 +26,7 @@ from sparsemble.reports.axes import axis, spread_out, whole_axis
 from sparsemble.reports.images import grey_png, ink_png
 from sparsemble.reports.measures.advice import advise
 from sparsemble.reports.measures.background import recipe_text
-from sparsemble.reports.measures.classes import class_facts, confusion, image_side, reliability
+from sparsemble.reports.measures.classes import class_facts, confusion, image_side, reliability_bins
 from sparsemble.reports.measures.curves import Curves, StageCurve
 from sparsemble.reports.measures.patterns import kept_shares, magnitudes, pictures_of
 from sparsemble.reports.measures.spreads import FamilySpread, Histogram, Spreads, histogram
@@ -285,7 +285,7 @@ def test_what_lies_outside_a_histogram_is_counted_at_its_ends():
 
 def test_reliability_bins_by_hand():
     probabilities = torch.tensor([[0.9, 0.1], [0.75, 0.25], [0.375, 0.625], [0.5, 0.5]])
-    bins = reliability(probabilities, torch.tensor([0, 1, 1, 0]), bins=4)
+    bins = reliability_bins(probabilities, torch.tensor([0, 1, 1, 0]), bins=4)
     # Bins reach up to 0.25, 0.5, … and hold their upper end, as in the calibration error.
     assert [b.share for b in bins] == [0, 0.25, 0.5, 0.25]
     assert bins[2].confidence == (0.75 + 0.625) / 2

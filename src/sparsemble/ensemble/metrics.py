@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-_BINS = 15
+BINS = 15
+"""Of confidence, for calibration."""
 
 
 @dataclass(frozen=True)
@@ -56,13 +58,28 @@ def brier_score(probabilities: Tensor, targets: Tensor) -> float:
     return float((probabilities.double() - wanted).square().sum(-1).mean())
 
 
-def calibration_error(probabilities: Tensor, targets: Tensor, bins: int = _BINS) -> float:
+def calibration_error(probabilities: Tensor, targets: Tensor, bins: int = BINS) -> float:
     """Expected calibration error: mean gap between confidence and accuracy over equal bins."""
+    _, confidence, correct = reliability(probabilities, targets, bins)
+    return float((correct - confidence).abs().sum())
+
+
+def reliability(
+    probabilities: Tensor, targets: Tensor, bins: int = BINS
+) -> tuple[Tensor, Tensor, Tensor]:
+    """What equal bins of confidence hold of all examples, of confidence, and of right answers.
+
+    Each is a share of the number of examples, `(bins,)`.
+    """
     confidence, label = probabilities.double().max(-1)
     correct = (label == targets).double()
     place = (confidence * bins).ceil().long().clamp(1, bins) - 1
-    gap = torch.zeros(bins, dtype=torch.float64).index_add_(0, place, correct - confidence)
-    return float(gap.abs().sum() / len(targets))
+    empty = torch.zeros(bins, dtype=torch.float64)
+    count, sure, right = (
+        empty.index_add(0, place, values) / len(targets)
+        for values in (torch.ones_like(correct), confidence, correct)
+    )
+    return count, sure, right
 
 
 def disagreement(probabilities: Tensor) -> float:
@@ -74,6 +91,12 @@ def disagreement(probabilities: Tensor) -> float:
     votes = torch.nn.functional.one_hot(labels, probabilities.shape[-1]).sum(0).double()
     agreeing = (votes * (votes - 1)).sum(-1) / (members * (members - 1))
     return float((1 - agreeing).mean())
+
+
+def perplexity(log_probabilities: Tensor) -> float:
+    """Of the mean of members that gave the words of a text these, `(members, words)`."""
+    mean = log_probabilities.logsumexp(0) - math.log(len(log_probabilities))
+    return math.exp(-float(mean.mean()))
 
 
 def _mean(values: list[float]) -> float:

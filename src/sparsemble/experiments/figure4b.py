@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import torch
 from torch import Tensor
 
 from sparsemble.data import Corpus
 from sparsemble.ensemble import LanguageEnsemble
+from sparsemble.ensemble.metrics import perplexity
 from sparsemble.experiments.jobs import Job, ensemble_folder
 from sparsemble.runs.results import VALID_STREAMS, Result
 from sparsemble.runs.sheets import Sheet
@@ -101,9 +101,9 @@ def figure_sheet(curves: Curves) -> Sheet:
 
 
 def _point(log_probabilities: Tensor, interval: int) -> Point:
-    members = len(log_probabilities)
-    mean = torch.logsumexp(log_probabilities, 0) - torch.tensor(members).double().log()
-    return Point(members=members, interval=interval, perplexity=float((-mean.mean()).exp()))
+    return Point(
+        members=len(log_probabilities), interval=interval, perplexity=perplexity(log_probabilities)
+    )
 
 
 def _dense_curve(result: Result | None) -> list[float]:

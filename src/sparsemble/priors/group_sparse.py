@@ -29,6 +29,14 @@ class GroupSparse(StrengthPrior):
         return BoundGroupSparse(terms, self.penalty)
 
 
+def near_zero_width(penalty: float, temperature: float, num_data: int, rate: float) -> float:
+    """The norm, a √dimension, below which the prior holds a group near zero: `3·max(T/(Nλ), ηλ)`.
+
+    The first is the width of the prior's peak at a temperature, the second that of the steps.
+    """
+    return 3 * max(temperature / (num_data * penalty), rate * penalty)
+
+
 class BoundGroupSparse(BoundPrior):
     """The group sparse prior on one network's weights."""
 

@@ -6,7 +6,6 @@ language model on its validation text.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -15,7 +14,7 @@ from torch import Tensor
 
 from sparsemble.data import Corpus, Dataset
 from sparsemble.ensemble import BaseEnsemble, Ensemble, LanguageEnsemble
-from sparsemble.ensemble.metrics import error_rate
+from sparsemble.ensemble.metrics import error_rate, perplexity
 from sparsemble.members import Member
 
 _EXAMPLES = 2000
@@ -96,8 +95,7 @@ class TextLook:
 
     def figure(self, predictions: Sequence[Tensor]) -> float:
         """The perplexity of the mean."""
-        mean = torch.stack(list(predictions)).logsumexp(0) - math.log(len(predictions))
-        return math.exp(-float(mean.mean()))
+        return perplexity(torch.stack(list(predictions)))
 
     def labels(self, ensemble: BaseEnsemble) -> Tensor:
         """The most probable next words, the text read as one stream."""

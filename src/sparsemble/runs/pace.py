@@ -38,9 +38,11 @@ class Pace:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people say them."""
-    if seconds < 100:
+    """Seconds as people say them.
+
+    >>> duration(27.1), duration(300), duration(8000)
+    ('27 s', '5 min', '2.2 h')
+    """
+    if seconds < 120:
         return f"{seconds:.0f} s"
-    if seconds < 100 * 60:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

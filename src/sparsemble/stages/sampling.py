@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from sparsemble.data import Batches
 from sparsemble.errors import CorruptFileError, InputError
 from sparsemble.priors import BoundPrior, Prior
-from sparsemble.priors.group_sparse import BoundGroupSparse
+from sparsemble.priors.group_sparse import BoundGroupSparse, near_zero_width
 from sparsemble.priors.sums import BoundSum
 from sparsemble.samplers import AnySchedule, Sampler, SamplerSettings
 from sparsemble.seeds import derive
@@ -198,14 +198,13 @@ def initial_network(source: NetworkSource, number: int, seed: int) -> nn.Module:
 
 
 def near_zero_groups(prior: BoundPrior, sampler: Sampler) -> float:
-    """Share of groups the prior holds near zero: norm below 3√d·max(T/(Nλ), ηλ)."""
+    """Share of groups the prior holds near zero: by their norms."""
     if isinstance(prior, BoundSum):
         prior = next((t for t in prior.terms if isinstance(t, BoundGroupSparse)), prior)
     if not isinstance(prior, BoundGroupSparse) or prior.penalty == 0:
         return float("nan")
     group = sampler.param_groups[0]
-    thermal = group["temperature"] / (sampler.num_data * prior.penalty)
-    width = 3 * max(thermal, group["lr"] * prior.penalty)
+    width = near_zero_width(prior.penalty, group["temperature"], sampler.num_data, group["lr"])
     terms = prior.terms
     small = [
         norm < width * math.sqrt(terms.sizes[family.name])

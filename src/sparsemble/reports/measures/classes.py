@@ -11,10 +11,9 @@ import torch
 from torch import Tensor
 
 from sparsemble.data import Dataset
-from sparsemble.ensemble.metrics import calibration_error
+from sparsemble.ensemble.metrics import BINS, calibration_error, reliability
 from sparsemble.ensemble.uncertainty import uncertainty
 
-BINS = 15
 DOUBTED = 10
 """Examples shown for each kind of uncertainty."""
 _FEATURES = 8
@@ -73,8 +72,8 @@ def class_facts(probabilities: Tensor, data: Dataset) -> ClassFacts:
     return ClassFacts(
         data.class_names,
         len(data),
-        reliability(mean, targets),
-        reliability(probabilities.flatten(0, 1), targets.repeat(len(probabilities))),
+        reliability_bins(mean, targets),
+        reliability_bins(probabilities.flatten(0, 1), targets.repeat(len(probabilities))),
         calibration_error(mean, targets),
         sum(own) / len(own),
         confusion(mean.argmax(-1), targets, len(data.class_names)),
@@ -83,17 +82,12 @@ def class_facts(probabilities: Tensor, data: Dataset) -> ClassFacts:
     )
 
 
-def reliability(probabilities: Tensor, targets: Tensor, bins: int = BINS) -> tuple[Bin, ...]:
+def reliability_bins(probabilities: Tensor, targets: Tensor, bins: int = BINS) -> tuple[Bin, ...]:
     """Mean confidence and accuracy in equal bins of confidence, as the calibration error uses."""
-    confidence, label = probabilities.double().max(-1)
-    correct = (label == targets).double()
-    place = (confidence * bins).ceil().long().clamp(1, bins) - 1
-    empty = torch.zeros(bins, dtype=torch.float64)
-    counts = empty.index_add(0, place, torch.ones_like(correct))
-    sums = [empty.index_add(0, place, values) / counts for values in (confidence, correct)]
+    shares, confidence, correct = reliability(probabilities, targets, bins)
     return tuple(
-        Bin(float(count) / len(targets), float(sure), float(right))
-        for count, sure, right in zip(counts, *sums, strict=True)
+        Bin(float(share), float(sure), float(right))
+        for share, sure, right in zip(shares, confidence / shares, correct / shares, strict=True)
     )
 
 

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from sparsemble.priors import GroupSparse, Prior, SumPrior
+from sparsemble.priors.group_sparse import near_zero_width
 from sparsemble.reports.opening import FinishedRun
 from sparsemble.stages import Sample, prune
 from sparsemble.structure import GroupTerms
@@ -69,7 +70,7 @@ def sample_spreads(run: FinishedRun) -> Spreads | None:
     if not run.sample_files:
         return None
     sample = run.sample(len(run.sample_files) - 1)
-    width, thermal = near_zero_width(run, sample)
+    width, thermal = _peak(run, sample)
     terms = GroupTerms(run.layout, sample.parameters)
     sizes = [
         norms / math.sqrt(terms.sizes[family.name])
@@ -98,8 +99,8 @@ def sample_spreads(run: FinishedRun) -> Spreads | None:
     )
 
 
-def near_zero_width(run: FinishedRun, sample: Sample) -> tuple[float | None, float | None]:
-    """`3·max(T/(Nλ), ηλ)` at the time of a sample, and `T/(Nλ)`; none without a group prior."""
+def _peak(run: FinishedRun, sample: Sample) -> tuple[float | None, float | None]:
+    """What counts as near zero at a sample's time, and `T/(Nλ)`; none without a group prior."""
     penalty = _group_penalty(run.recipe.prior)
     if not penalty:
         return None, None
@@ -107,8 +108,9 @@ def near_zero_width(run: FinishedRun, sample: Sample) -> tuple[float | None, flo
     records = run.folder.chain.history().epochs
     rates = [r.rate for r in records if (r.chain, r.epoch) == (sample.chain, epoch)]
     rate = rates[-1] if rates else run.recipe.chain.schedule((sample.step - 1) / run.steps)
-    thermal = run.recipe.chain.sampler.temperature / (run.num_data * penalty)
-    return 3 * max(thermal, rate * penalty), thermal
+    temperature = run.recipe.chain.sampler.temperature
+    width = near_zero_width(penalty, temperature, run.num_data, rate)
+    return width, temperature / (run.num_data * penalty)
 
 
 def decade_edges(sizes: Tensor) -> tuple[float, ...]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from sparsemble.ensemble.metrics import BINS
 from sparsemble.reports.charts import Bars, bar_chart, reliability_chart
 from sparsemble.reports.images import data_uri, grey_png
 from sparsemble.reports.markup import Html, element, joined
-from sparsemble.reports.measures.classes import BINS, ClassFacts, Doubted
+from sparsemble.reports.measures.classes import ClassFacts, Doubted
 from sparsemble.reports.numbers import figure
 from sparsemble.reports.sections.parts import Section, framed, said
 

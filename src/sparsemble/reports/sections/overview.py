@@ -5,8 +5,9 @@ from __future__ import annotations
 from sparsemble.reports.facts import Facts
 from sparsemble.reports.markup import Html, element, joined, table
 from sparsemble.reports.measures.summary import Contender, Summary
-from sparsemble.reports.numbers import count, duration, figure, size
+from sparsemble.reports.numbers import count, figure, size
 from sparsemble.reports.sections.parts import Section, said
+from sparsemble.runs.pace import duration
 
 
 def overview(facts: Facts) -> Section:
