@@ -10,7 +10,7 @@ import sparsemble
 from sparsemble.errors import CorruptFileError, InputError
 from sparsemble.experiments import mnist
 from sparsemble.experiments.demo import comparison
-from sparsemble.experiments.jobs import Job, chain_key, run_jobs
+from sparsemble.experiments.jobs import Job, Workplace, chain_key, run_jobs
 from sparsemble.experiments.mnist_tables import table1, table2
 from sparsemble.recipes import load_recipe
 from sparsemble.runs.results import read_result, write_result
@@ -40,7 +40,7 @@ def done(tmp_path_factory):
         Job(quick(**{"prune.sparsity": 0.5}), folder / "out" / "b.json"),
         Job(quick(seed=1), folder / "out" / "c.json"),
     ]
-    results = dict(run_jobs(jobs, work=folder / "work"))
+    results = dict(run_jobs(jobs, Workplace(folder / "work")))
     return folder, jobs, results
 
 
@@ -59,7 +59,7 @@ def test_the_number_of_chains_is_no_part_of_what_is_shared():
 
 def test_finished_jobs_are_read_not_run(done):
     folder, jobs, results = done
-    again = dict(run_jobs(jobs, work=folder / "nowhere"))
+    again = dict(run_jobs(jobs, Workplace(folder / "nowhere")))
     assert again == results
     assert not (folder / "nowhere").exists()
 
@@ -68,7 +68,7 @@ def test_a_result_of_another_recipe_is_not_taken_for_this_one(done):
     folder, jobs, _ = done
     changed = Job(quick(**{"retrain.epochs": 2}), jobs[0].result)
     with pytest.raises(InputError, match="made by another version of recipe"):
-        list(run_jobs([changed], work=folder / "work"))
+        list(run_jobs([changed], Workplace(folder / "work")))
 
 
 def test_results_come_in_the_order_of_seeds(done, tmp_path):
@@ -83,7 +83,7 @@ def test_results_come_in_the_order_of_seeds(done, tmp_path):
 def test_processes_give_the_same_bits_as_one_process(done):
     folder, jobs, results = done
     elsewhere = [Job(job.recipe, folder / "again" / job.result.name) for job in jobs]
-    again = dict(run_jobs(elsewhere, work=folder / "work2", processes=2))
+    again = dict(run_jobs(elsewhere, Workplace(folder / "work2", processes=2)))
     for job, other in zip(jobs, elsewhere, strict=True):
         assert again[other].metrics == results[job].metrics
 
@@ -133,11 +133,9 @@ def test_tables_say_what_was_not_run(tmp_path):
     assert table2(results).rows == ()
 
 
-def test_our_rows_run_before_the_baselines(monkeypatch, tmp_path):
-    seen = []
-    monkeypatch.setattr(mnist, "run_jobs", lambda jobs, **_: seen.extend(jobs))
-    mnist.reproduce(seeds=3, ensemble_seeds=2, out=tmp_path, work=tmp_path)
-    names = [job.result.stem for job in seen]
+def test_our_rows_run_before_the_baselines(tmp_path):
+    planned = mnist.jobs(seeds=3, ensemble_seeds=2, out=tmp_path)
+    names = [job.result.stem for job in planned]
     assert names[:3] == [f"mnist-sgld-gsp-90-seed{k}" for k in range(3)]
     assert len(names) == 6 * 3 + 2
     assert names.index("mnist-sgld-l1-96-seed2") < names.index("mnist-sgld-seed0")

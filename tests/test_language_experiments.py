@@ -9,7 +9,7 @@ import torch
 from sparsemble.ensemble import LanguageEnsemble
 from sparsemble.experiments import ptb, ptb_tables
 from sparsemble.experiments.figure4b import curves_of, figure_sheet, read_curves, write_curves
-from sparsemble.experiments.jobs import Job, chain_key, run_jobs
+from sparsemble.experiments.jobs import Job, Workplace, chain_key, run_jobs
 from sparsemble.recipes import load_recipe
 from sparsemble.runs.summary import summary
 
@@ -38,7 +38,7 @@ def results(tmp_path_factory):
     work = tmp_path_factory.mktemp("ptb")
     rows = ("sgd", "sgld-gsp-p", "sgld-gsp-pr", "sgld-gsp-pr-iss-4", "sgd-gsp-pr-4")
     jobs = [Job(tiny(row), work / f"{row}.json") for row in rows]
-    found = dict(run_jobs(jobs, work=work))
+    found = dict(run_jobs(jobs, Workplace(work)))
     return {row: [found[job]] for row, job in zip(rows, jobs, strict=True)}
 
 
@@ -147,8 +147,7 @@ def test_a_summary_shows_the_source_beside_the_networks(results):
     ("arguments", "message"),
     [
         (["reproduce", "ptb", "--size", "tiny"], "size 'tiny' is not one of small, medium, large"),
-        (["reproduce", "ptb", "--row", "sgd-38"], "no row 'sgd-38' at size small"),
-        (["reproduce", "mnist", "--figure4b"], "--figure4b is a figure of ptb"),
+        (["reproduce", "ptb", "--row", "sgd-38"], "no row 'sgd-38' in the tables at size small"),
         (["sample", "nowhere"], "nowhere is not a folder with a saved ensemble"),
     ],
 )

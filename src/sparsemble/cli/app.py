@@ -9,10 +9,10 @@ from __future__ import annotations
 import sys
 from typing import NoReturn
 
-from sparsemble.cli import running, using, viewing
+from sparsemble.cli import reproducing, running, using, viewing
 from sparsemble.cli.application import app
 
-__all__ = ["app", "main", "running", "using", "viewing"]
+__all__ = ["app", "main", "reproducing", "running", "using", "viewing"]
 
 
 def main() -> None:

@@ -1,10 +1,10 @@
-"""Commands that compute: learn, resume, demo, search, reproduce."""
+"""Commands that compute: learn, resume, search, demo."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -140,112 +140,6 @@ def _run(recipe: Recipe, folder: Path, how: _How, *, baseline: bool) -> None:
 
 
 @app.command()
-def reproduce(
-    experiment: Annotated[str, typer.Argument(help="Which experiment: mnist or ptb.")],
-    size: Annotated[
-        str, typer.Option("--size", help="Of the ptb networks: small, medium or large.")
-    ] = "small",
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Seeds 0, 1, … for each row.")] = 1,
-    ensemble_seeds: Annotated[
-        int, typer.Option("--ensemble-seeds", min=0, help="Seeds for the 18 dense networks.")
-    ] = 2,
-    rows: Annotated[
-        list[str] | None, typer.Option("--row", help="Only this row (may be repeated).")
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Folder for result files; default results/NAME.")
-    ] = None,
-    work: Annotated[
-        Path | None, typer.Option("--work", help="Folder for runs under way; default runs/NAME.")
-    ] = None,
-    jobs: Jobs = 1,
-    figure4b: Annotated[
-        bool, typer.Option("--figure4b", help="Of ptb: run and measure Figure 4b instead.")
-    ] = False,
-    tables: Annotated[
-        bool, typer.Option("--tables", help="Only print the tables of the result files.")
-    ] = False,
-    into: Annotated[
-        Path | None, typer.Option("--into", help="Put the tables between this file's marks.")
-    ] = None,
-    data: DataFolder = None,
-    threads: Threads = None,
-) -> None:
-    """Run an experiment of the paper and print its tables beside the paper's figures.
-
-    It takes hours; what is finished stays, and the same command goes on. With --tables it only
-    prints what the result files hold.
-
-    Example: sparsemble reproduce mnist --tables
-    """
-    from sparsemble.errors import InputError
-    from sparsemble.experiments import mnist, ptb
-    from sparsemble.experiments.figure4b import figure_sheet
-    from sparsemble.experiments.search import told
-
-    if experiment not in ("mnist", "ptb"):
-        raise InputError(f"experiment {experiment!r} is not known; there are mnist and ptb")
-    use_threads(threads)
-    console = results_console()
-    results_folder = out or Path("results") / experiment
-    settings: Any = {
-        "seeds": seeds,
-        "out": results_folder,
-        "work": work or Path("runs") / experiment,
-        "rows": rows or (),
-        "processes": jobs,
-        "data_folder": data,
-        "console": progress_console(),
-    }
-    ptb.checked_size(size)
-    if figure4b:
-        if experiment != "ptb":
-            raise InputError("--figure4b is a figure of ptb")
-        curves = ptb.figure4b(
-            size=size,
-            out=results_folder,
-            work=settings["work"],
-            data_folder=data,
-            console=progress_console(),
-        )
-        console.print(figure_sheet(curves).rich())
-        return
-    if not tables:
-        running = (
-            mnist.reproduce(ensemble_seeds=ensemble_seeds, **settings)
-            if experiment == "mnist"
-            else ptb.reproduce(size=size, **settings)
-        )
-        for job, result in running:
-            console.print(
-                f"{job.recipe.name} seed {job.recipe.seed}: {told(result)}, "
-                f"parameters {result.parameters_ratio:.2f}×, FLOPs {result.flops_ratio:.2f}×"
-            )
-    _show_tables(experiment, size, results_folder, into)
-
-
-def _show_tables(experiment: str, size: str, folder: Path, into: Path | None) -> None:
-    """Print the tables of an experiment's result files; put them into a Markdown file as well."""
-    from sparsemble.errors import InputError
-    from sparsemble.experiments import mnist, mnist_tables, ptb, ptb_tables
-    from sparsemble.runs.sheets import put_into
-
-    if experiment == "mnist":
-        found = mnist.results_in(folder)
-        sheets = [mnist_tables.table1(found), mnist_tables.table2(found)]
-    else:
-        chosen = ptb.checked_size(size)
-        found = ptb.results_in(folder, chosen)
-        sheets = ptb_tables.sheets(found, chosen)
-    if not any(found.values()):
-        raise InputError(f"there are no result files of {experiment} in {folder}")
-    for sheet in sheets:
-        results_console().print(sheet.rich())
-    if into is not None:
-        put_into(into, experiment, sheets)
-
-
-@app.command()
 def search(
     file: Annotated[Path, typer.Argument(help="A TOML file that says what to try.")],
     out: Annotated[Path, typer.Option("--out", help="Result file.")] = Path("search.json"),
@@ -260,6 +154,7 @@ def search(
 
     Example: sparsemble search searches/digits.toml --out digits.json
     """
+    from sparsemble.experiments.jobs import Workplace
     from sparsemble.experiments.search import (
         read_search,
         run_search,
@@ -272,9 +167,7 @@ def search(
     console = results_console()
     plan = read_search(file)
     found = []
-    for changes, result in run_search(
-        plan, work=work, processes=jobs, data_folder=data, console=progress_console()
-    ):
+    for changes, result in run_search(plan, Workplace(work, jobs, data, progress_console())):
         found.append((changes, result))
         write_search(plan, found, out)
         console.print(f"{changes}: {told(result)}, FLOPs {result.flops_ratio:.2f}×")

@@ -11,13 +11,13 @@ import json
 import multiprocessing
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
 
 from sparsemble.errors import InputError
-from sparsemble.recipes import Recipe
+from sparsemble.recipes import Recipe, load_recipe
 from sparsemble.runs.progress import TerminalProgress
 from sparsemble.runs.results import Result, read_result, run_recipe, write_result
 
@@ -30,14 +30,17 @@ class Job:
     result: Path
 
 
-def run_jobs(
-    jobs: Sequence[Job],
-    *,
-    work: Path,
-    processes: int = 1,
-    data_folder: Path | None = None,
-    console: Console | None = None,
-) -> Iterator[tuple[Job, Result]]:
+@dataclass(frozen=True)
+class Workplace:
+    """Where jobs are run: the folder for runs under way, how many at a time, data, progress."""
+
+    folder: Path
+    processes: int = 1
+    data_folder: Path | None = None
+    console: Console | None = None
+
+
+def run_jobs(jobs: Sequence[Job], place: Workplace) -> Iterator[tuple[Job, Result]]:
     """Run what has no result file yet, in order; yield each job with its result as it is ready."""
     batches: dict[str, list[Job]] = {}
     for job in jobs:
@@ -51,16 +54,15 @@ def run_jobs(
             yield job, known
         else:
             batches.setdefault(chain_key(job.recipe), []).append(job)
-    if processes == 1:
+    if place.processes == 1:
         for batch in batches.values():
             for job in batch:
-                yield job, _run(job, work, data_folder, console)
+                yield job, _run(job, place)
         return
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, context, initializer=_one_thread) as pool:
-        running = {
-            pool.submit(_run_batch, batch, work, data_folder): batch for batch in batches.values()
-        }
+    with ProcessPoolExecutor(place.processes, context, initializer=_one_thread) as pool:
+        quiet = replace(place, console=None)  # a console cannot go to another process
+        running = {pool.submit(_run_batch, batch, quiet): batch for batch in batches.values()}
         try:
             for future in as_completed(running):
                 yield from zip(running[future], future.result(), strict=True)
@@ -68,6 +70,28 @@ def run_jobs(
             # Whatever ends this, what has not begun must not begin; the runs under way save.
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def chosen_rows(wanted: Sequence[str], known: Sequence[str], where: str) -> list[str]:
+    """The rows of an experiment that were asked for; all of them if none was."""
+    for name in wanted:
+        if name not in known:
+            raise InputError(f"no row {name!r} in {where}; there are {', '.join(known)}")
+    return list(wanted or known)
+
+
+def seeded_jobs(name: str, seeds: int, out: Path) -> list[Job]:
+    """A built-in recipe with seeds 0, 1, …"""
+    return [
+        Job(load_recipe(name, {"seed": seed}), out / f"{name}-seed{seed}.json")
+        for seed in range(seeds)
+    ]
+
+
+def seeded_results(name: str, out: Path) -> list[Result]:
+    """What such jobs have left, in the order of seeds."""
+    results = [read_result(path) for path in out.glob(f"{name}-seed*.json")]
+    return sorted(results, key=lambda result: result.recipe.seed)
 
 
 def chain_key(recipe: Recipe) -> str:
@@ -79,33 +103,33 @@ def chain_key(recipe: Recipe) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def ensemble_folder(job: Job, work: Path) -> Path:
+def ensemble_folder(job: Job, place: Workplace) -> Path:
     """Where a finished job's ensemble lies."""
-    return _run_folder(job, work) / "ensemble"
+    return _run_folder(job, place) / "ensemble"
 
 
-def _run_folder(job: Job, work: Path) -> Path:
-    return work / f"{job.result.stem}-{chain_key(job.recipe)}"
+def _run_folder(job: Job, place: Workplace) -> Path:
+    return place.folder / f"{job.result.stem}-{chain_key(job.recipe)}"
 
 
-def _run_batch(batch: list[Job], work: Path, data_folder: Path | None) -> list[Result]:
+def _run_batch(batch: list[Job], place: Workplace) -> list[Result]:
     # Several processes share the terminal: whole lines, not bars.
     console = Console(
         highlight=False, markup=False, soft_wrap=True, stderr=True, force_terminal=False
     )
-    return [_run(job, work, data_folder, console) for job in batch]
+    return [_run(job, replace(place, console=console)) for job in batch]
 
 
-def _run(job: Job, work: Path, data_folder: Path | None, console: Console | None) -> Result:
+def _run(job: Job, place: Workplace) -> Result:
     key = chain_key(job.recipe)
     label = f"{job.recipe.name} seed {job.recipe.seed}"
-    progress = TerminalProgress(console, label, lines_every=60) if console else None
+    progress = TerminalProgress(place.console, label, lines_every=60) if place.console else None
     try:
         result = run_recipe(
             job.recipe,
-            _run_folder(job, work),
-            samples_folder=work / f"chain-{key}",
-            data_folder=data_folder,
+            _run_folder(job, place),
+            samples_folder=place.folder / f"chain-{key}",
+            data_folder=place.data_folder,
             observer=progress,
         )
     finally:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
-
-from sparsemble.errors import InputError
-from sparsemble.experiments.jobs import Job, run_jobs
-from sparsemble.recipes import load_recipe
-from sparsemble.runs.results import Result, read_result
+from sparsemble.experiments.jobs import Job, chosen_rows, seeded_jobs, seeded_results
+from sparsemble.runs.results import Result
 
 
 @dataclass(frozen=True)
@@ -44,37 +40,21 @@ _ORDER = ("gsp", "l1", "sgld", "sgd")
 """Our rows first: what the paper is about should be ready before the baselines."""
 
 
-def reproduce(
-    *,
-    seeds: int,
-    ensemble_seeds: int,
-    out: Path,
-    work: Path,
-    rows: Sequence[str] = (),
-    processes: int = 1,
-    data_folder: Path | None = None,
-    console: Console | None = None,
-) -> Iterator[tuple[Job, Result]]:
-    """Run the rows for seeds 0, 1, …; the 18 dense networks only for `ensemble_seeds` of them."""
-    known = [row.recipe for row in ROWS]
-    for name in rows:
-        if name not in known:
-            raise InputError(f"no row {name!r} in Table 1; there are {', '.join(known)}")
-    jobs = []
-    for name in sorted(rows or known, key=_rank):
+def jobs(rows: Sequence[str] = (), *, seeds: int, ensemble_seeds: int, out: Path) -> list[Job]:
+    """The rows for seeds 0, 1, …; the 18 dense networks only for `ensemble_seeds` of them."""
+    chosen = chosen_rows(rows, [row.recipe for row in ROWS], "Table 1")
+    planned = []
+    for name in sorted(chosen, key=_rank):
         count = min(seeds, ensemble_seeds) if name == "mnist-sgd-ensemble" else seeds
-        for seed in range(count):
-            recipe = load_recipe(name, {"seed": seed})
-            jobs.append(Job(recipe, out / f"{name}-seed{seed}.json"))
-    return run_jobs(jobs, work=work, processes=processes, data_folder=data_folder, console=console)
+        planned += seeded_jobs(name, count, out)
+    return planned
 
 
 def results_in(folder: Path) -> dict[str, list[Result]]:
     """The result files in `folder`, by row, in the order of seeds."""
     found = {}
     for row in ROWS:
-        results = [read_result(path) for path in folder.glob(f"{row.recipe}-seed*.json")]
-        found[row.recipe] = sorted(results, key=lambda result: result.recipe.seed)
+        found[row.recipe] = seeded_results(row.recipe, folder)
     return found
 
 

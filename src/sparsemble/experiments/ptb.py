@@ -6,19 +6,24 @@ every size. Rows that differ only in what comes after the chain share its sample
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from rich.console import Console
-
 from sparsemble.data import ptb
 from sparsemble.errors import InputError
 from sparsemble.experiments.figure4b import Curves, measure_curves, write_curves
-from sparsemble.experiments.jobs import Job, run_jobs
+from sparsemble.experiments.jobs import (
+    Job,
+    Workplace,
+    chosen_rows,
+    run_jobs,
+    seeded_jobs,
+    seeded_results,
+)
 from sparsemble.recipes import builtin_names, load_recipe
-from sparsemble.runs.results import Result, read_result
+from sparsemble.runs.results import Result
 
 SizeName = Literal["small", "medium", "large"]
 TABLE_SIZE: dict[int, SizeName] = {3: "medium", 5: "large"}
@@ -101,49 +106,22 @@ def rows_at(size: SizeName) -> list[Row]:
     return [row for row in ROWS if recipe_of(row.recipe, size) in known]
 
 
-def reproduce(
-    *,
-    size: str,
-    seeds: int,
-    out: Path,
-    work: Path,
-    rows: Sequence[str] = (),
-    processes: int = 1,
-    data_folder: Path | None = None,
-    console: Console | None = None,
-) -> Iterator[tuple[Job, Result]]:
-    """Run rows at a size for seeds 0, 1, …; all of them if none is named."""
-    chosen = checked_size(size)
-    known = list(dict.fromkeys(row.recipe for row in rows_at(chosen)))
-    for name in rows:
-        if name not in known:
-            raise InputError(f"no row {name!r} at size {size}; there are {', '.join(known)}")
-    jobs = []
-    for name in rows or known:
-        for seed in range(seeds):
-            recipe = load_recipe(recipe_of(name, chosen), {"seed": seed})
-            jobs.append(Job(recipe, out / f"{recipe.name}-seed{seed}.json"))
-    return run_jobs(jobs, work=work, processes=processes, data_folder=data_folder, console=console)
+def jobs(rows: Sequence[str] = (), *, size: SizeName, seeds: int, out: Path) -> list[Job]:
+    """Rows at a size for seeds 0, 1, …; all of them if none is named."""
+    known = list(dict.fromkeys(row.recipe for row in rows_at(size)))
+    chosen = chosen_rows(rows, known, f"the tables at size {size}")
+    return [job for name in chosen for job in seeded_jobs(recipe_of(name, size), seeds, out)]
 
 
-def figure4b(
-    *,
-    size: str,
-    out: Path,
-    work: Path,
-    data_folder: Path | None = None,
-    console: Console | None = None,
-) -> Curves:
+def figure4b(size: SizeName, out: Path, place: Workplace) -> Curves:
     """Run what Figure 4b needs, measure its curves and keep them in `out`."""
-    jobs = []
-    for name in (
-        recipe_of("figure4b", checked_size(size)),
-        recipe_of("sgd-10", checked_size(size)),
-    ):
-        recipe = load_recipe(name, {"data.measure": "valid"})
-        jobs.append(Job(recipe, out / f"{name}-valid.json"))
-    found = dict(run_jobs(jobs, work=work, data_folder=data_folder, console=console))
-    curves = measure_curves(jobs[0], found[jobs[0]], ptb(data_folder), work, found[jobs[1]])
+    chain, independent = (
+        Job(load_recipe(name, {"data.measure": "valid"}), out / f"{name}-valid.json")
+        for name in (recipe_of("figure4b", size), recipe_of("sgd-10", size))
+    )
+    found = dict(run_jobs([chain, independent], place))
+    corpus = ptb(place.data_folder)
+    curves = measure_curves(chain, found[chain], corpus, place, found[independent])
     write_curves(curves, out / f"figure4b-{size}.json")
     return curves
 
@@ -159,7 +137,5 @@ def results_in(folder: Path, size: SizeName) -> dict[str, list[Result]]:
     """The result files in `folder`, by row, in the order of seeds."""
     found = {}
     for row in rows_at(size):
-        files = folder.glob(f"{recipe_of(row.recipe, size)}-seed*.json")
-        results = [read_result(path) for path in files]
-        found[row.recipe] = sorted(results, key=lambda result: result.recipe.seed)
+        found[row.recipe] = seeded_results(recipe_of(row.recipe, size), folder)
     return found

@@ -22,10 +22,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
-from rich.console import Console
 
 from sparsemble.errors import InputError
-from sparsemble.experiments.jobs import Job, chain_key, run_jobs
+from sparsemble.experiments.jobs import Job, Workplace, chain_key, run_jobs
 from sparsemble.recipes import TextData, load_recipe
 from sparsemble.runs.results import Result
 from sparsemble.runs.sheets import Sheet
@@ -67,24 +66,15 @@ def read_search(path: Path) -> Search:
     return search
 
 
-def run_search(
-    search: Search,
-    *,
-    work: Path,
-    processes: int = 1,
-    data_folder: Path | None = None,
-    console: Console | None = None,
-) -> Iterator[tuple[dict[str, Any], Result]]:
+def run_search(search: Search, place: Workplace) -> Iterator[tuple[dict[str, Any], Result]]:
     """Run every point, resuming those that were stopped; yield each with its result."""
     points = {}
     for changes in search.points():
         recipe = load_recipe(search.recipe, changes | search.validation)
         name = "-".join(f"{key.rpartition('.')[2]}{value}" for key, value in changes.items())
-        job = Job(recipe, work / f"point-{name}-{chain_key(recipe)}.json")
+        job = Job(recipe, place.folder / f"point-{name}-{chain_key(recipe)}.json")
         points[job] = changes
-    for job, result in run_jobs(
-        list(points), work=work, processes=processes, data_folder=data_folder, console=console
-    ):
+    for job, result in run_jobs(list(points), place):
         yield points[job], result
 
 
