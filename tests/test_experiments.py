@@ -15,6 +15,7 @@ from sparsemble.experiments.mnist_tables import table1, table2
 from sparsemble.recipes import load_recipe
 from sparsemble.runs.results import read_result, write_result
 from sparsemble.runs.sheets import put_into, spread
+from sparsemble.store import read_json
 
 ROOT = Path(__file__).parent.parent
 QUICK = {
@@ -176,3 +177,18 @@ def test_the_readmes_language_example_runs(capsys):
     curve, text = capsys.readouterr().out.splitlines()
     assert len(curve.split(",")) == 2
     assert len(text.split()) == 20
+
+
+def test_a_point_that_diverges_does_not_end_a_search(command, tmp_path):
+    file, out = tmp_path / "search.toml", tmp_path / "found.json"
+    file.write_text(
+        'recipe = "digits"\nheld_out = 300\n[grid]\n"chain.schedule.rate" = [1e9, 0.2]\n'
+        '"chain.chains" = [1]\n"chain.epochs" = [3]\n"chain.interval" = [3]\n'
+        '"retrain.epochs" = [1]\n'
+    )
+    code, said, _ = command("search", file, "--out", out, "--work", tmp_path / "work")
+    assert code == 0
+    assert "lower the learning rate" in said
+    found = read_json(out)
+    assert [point["changes"]["chain.schedule.rate"] for point in found["points"]] == [0.2]
+    assert [changes["chain.schedule.rate"] for changes in found["diverged"]] == [1e9]

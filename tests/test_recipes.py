@@ -4,7 +4,9 @@ import pytest
 
 from sparsemble.errors import InputError
 from sparsemble.experiments import ptb
+from sparsemble.priors import Laplace, NoPrior
 from sparsemble.recipes import builtin_names, load_recipe
+from sparsemble.recipes.files import baseline_of
 
 
 @pytest.mark.parametrize("name", builtin_names())
@@ -119,3 +121,48 @@ class TestThePapersLanguageModels:
             assert recipe.chain.schedule.rate == recipe.retrain.schedule.rate == rate
             assert recipe.retrain.schedule.factor == 1.25
             assert (recipe.retrain.epochs, recipe.prune.sparsity) == (15, 0.9)
+
+
+def test_another_kind_clears_its_section_and_false_drops_one():
+    recipe = load_recipe("digits", {"prior.kind": "none", "prune": False, "retrain": False})
+    assert recipe.prior == NoPrior()
+    assert recipe.prune is None
+    changed = load_recipe("digits", {"prior.penalty": 1e-3, "prior.kind": "laplace"})
+    assert changed.prior == Laplace(penalty=1e-3)
+    own = load_recipe("digits", {"network.factory": "mine:make", "network.kind": "custom"})
+    assert own.network.factory == "mine:make"
+    same = load_recipe("digits", {"network.kind": "feedforward"})
+    assert same.network == load_recipe("digits").network
+
+
+def test_a_changed_recipe_says_so_in_its_description():
+    plain = load_recipe("digits")
+    assert load_recipe("digits", {"seed": 3}).description == plain.description
+    changed = load_recipe("digits", {"chain.epochs": 70, "chain.interval": 70})
+    assert (
+        changed.description == f"{plain.description} (with chain.epochs = 70, chain.interval = 70)"
+    )
+
+
+def test_messages_about_whole_sections_do_not_repeat_them():
+    with pytest.raises(InputError) as told:
+        load_recipe("digits", {"data.name": "grammar"})
+    assert len(str(told.value)) < 120
+    with pytest.raises(
+        InputError, match=r"unknown setting 'prior\.penalti'; did you mean 'penalty'"
+    ):
+        load_recipe("digits", {"prior.penalti": 1})
+
+
+def test_a_baseline_learns_from_the_same_data(tmp_path):
+    texts = {"data.name": "text", "data.path": str(tmp_path)}
+    recipe = load_recipe("grammar", {**texts, "seed": 5})
+    baseline = baseline_of(recipe)
+    assert (baseline.data, baseline.seed) == (recipe.data, 5)
+    assert baseline.name == "grammar-sgd"
+
+
+def test_paths_are_kept_so_that_they_hold_from_anywhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    recipe = load_recipe("grammar", {"data.name": "text", "data.path": "texts"})
+    assert recipe.data.path == tmp_path / "texts"

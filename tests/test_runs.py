@@ -19,6 +19,7 @@ from sparsemble.recipes import load_recipe
 from sparsemble.runs import learn
 from sparsemble.runs.disk import disk_needed
 from sparsemble.runs.folder import RunFolder
+from sparsemble.runs.results import _text_metrics
 from sparsemble.stages import Observer
 from sparsemble.store import read_json, write_json
 
@@ -339,3 +340,25 @@ def test_a_run_goes_on_where_the_disk_has_room_for_the_rest(tmp_path, monkeypatc
     run(tmp_path / "run")
     with pytest.raises(InputError, match="may grow by"):
         run(tmp_path / "other")
+
+
+def test_a_run_stopped_while_its_baseline_is_trained_can_be_resumed(command, tmp_path, monkeypatch):
+    quick = ["chain.epochs=2", "chain.burn_in=0", "chain.interval=1", "network.hidden=[6]"]
+    quick += ["retrain.epochs=1", "data.portion=0.01", "baseline=digits"]
+    monkeypatch.setattr("sparsemble.recipes.files.baseline_of", small_baseline)
+    monkeypatch.setattr("sparsemble.runs.results._text_metrics", interrupted)
+    arguments = [f"--set={change}" for change in quick]
+    code, _, err = command("learn", "grammar", f"--out={tmp_path / 'run'}", *arguments)
+    assert code == 130
+    assert f"go on with: sparsemble resume {tmp_path / 'run'}" in err
+    monkeypatch.setattr("sparsemble.runs.results._text_metrics", _text_metrics)
+    assert command("resume", tmp_path / "run", "--quiet")[0] == 0
+    assert (tmp_path / "run" / "baseline" / "result.json").exists()
+
+
+def small_baseline(recipe):
+    return recipe.model_copy(update={"name": "small", "prune": None, "retrain": None})
+
+
+def interrupted(*_):
+    raise KeyboardInterrupt

@@ -280,3 +280,68 @@ def test_words_and_folders_in_brackets_are_printed_as_they_are(command, tmp_path
     assert str(out) in said
     (tmp_path / "a.txt").write_text("a\n")
     assert "[/b]" in command("predict", out, tmp_path / "a.txt")[1]
+
+
+def test_the_header_of_a_table_without_names_is_no_row(command, images, tmp_path):
+    rows = digits()[1].inputs[:3].tolist()
+    path = write_csv(tmp_path / "rows.csv", range(64), rows)
+    assert len(command("predict", images, path)[1].splitlines()) == 1 + 3
+
+
+def test_semicolons_and_capital_endings_are_read_too(command, images, tmp_path):
+    path = digits_csv(tmp_path, 3)
+    wanted = command("predict", images, path)[1]
+    other = tmp_path / "ROWS.CSV"
+    other.write_text(path.read_text().replace(",", ";"))
+    assert command("predict", images, other)[1] == wanted
+
+
+def test_errors_in_rows_name_the_file(command, images, tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text(",".join(["nan"] * 64) + "\n")
+    assert f"{path}: 1 of 1 examples hold NaN" in command("predict", images, path)[2]
+
+
+@pytest.mark.parametrize(
+    ("on", "part", "message"),
+    [
+        ("grammar", "test", "'grammar' is a text, and the ensemble holds classifiers"),
+        ("digits", "valid", "'digits' has no part 'valid'"),
+        ("digits", "all", "part 'all' is not one of"),
+    ],
+)
+def test_data_that_does_not_fit_the_ensemble_is_told(command, images, on, part, message):
+    code, _, err = command("evaluate", images, "--on", on, "--part", part)
+    assert code == 2
+    assert message in err
+
+
+def test_the_training_part_can_be_evaluated_as_well(command, images):
+    out = command("evaluate", images, "--on", "digits", "--part", "train", "--json")[1]
+    assert json.loads(out)["examples"] == 900
+
+
+def test_a_text_is_found_in_the_folder_it_was_learned_from(command, text, tmp_path):
+    (tmp_path / "valid.txt").write_text("the dog\n")
+    code, out, _ = command("evaluate", text, "--on", tmp_path, "--part", "valid", "--json")
+    assert code == 0
+    assert json.loads(out)["tokens"] == 3
+    assert "are images" in command("evaluate", text, "--on", "digits")[2]
+
+
+def test_runs_of_the_same_recipe_are_told_apart(command, images):
+    out = command("compare", images, images / "result.json")[1]
+    assert images.parent.name in out.replace("\n", "").replace(" ", "") or "result.json" in out
+
+
+def test_an_ensemble_loads_from_its_run_and_takes_pairs_of_arrays(images):
+    ensemble = Ensemble.load(images)
+    test = digits()[1]
+    assert ensemble.evaluate((test.inputs, test.targets)) == ensemble.evaluate(test)
+
+
+def test_a_file_that_cannot_be_written_is_named_itself(command, images, tmp_path):
+    path = digits_csv(tmp_path, 2)
+    code, _, err = command("predict", images, path, "--out", tmp_path)
+    assert code == 1
+    assert err == f"sparsemble: {tmp_path}: Is a directory\n"

@@ -47,7 +47,8 @@ def explain(error: ValidationError, model: type[BaseModel]) -> str:
         named = [part for part in path[:-1] if part in known or part.isdigit()] + path[-1:]
         where = ".".join(named) or model.__name__
         if problem["type"] == "extra_forbidden":
-            near = difflib.get_close_matches(path[-1], known, n=1)
+            others = [name for name in known if name != path[-1]]
+            near = difflib.get_close_matches(path[-1], others, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             lines.append(f"unknown setting {where!r}{hint}")
         elif problem["type"] == "missing":
@@ -55,7 +56,9 @@ def explain(error: ValidationError, model: type[BaseModel]) -> str:
         else:
             message = problem["msg"].removeprefix("Value error, ")
             message = message[:1].lower() + message[1:]
-            lines.append(f"{where} = {problem['input']!r}: {message}")
+            value = problem["input"]
+            shown = "" if isinstance(value, dict | BaseModel) else f" = {value!r}"
+            lines.append(f"{where}{shown}: {message}")
     return "; ".join(lines)
 
 

@@ -79,8 +79,6 @@ def resume(
     run = RunFolder(folder)
     recipe = run.recipe()
     check_named(recipe.code, code or (), str(folder))
-    if run.result.exists() and not quiet:
-        progress_console().print(f"{folder} is complete: nothing is left to do")
     board = (folder / "tensorboard").is_dir()
     how = _How(data, quiet=quiet, as_json=as_json, tensorboard=board)
     _run(recipe, folder, how, baseline=(folder / "baseline").is_dir())
@@ -100,6 +98,7 @@ def _run(recipe: Recipe, folder: Path, how: _How, *, baseline: bool) -> None:
     """Run a recipe, and before it the one it is compared with; print what came out."""
     from sparsemble.errors import InterruptedRunError
     from sparsemble.recipes.files import baseline_of
+    from sparsemble.runs.folder import RunFolder
     from sparsemble.runs.progress import TerminalProgress
     from sparsemble.runs.results import run_recipe
     from sparsemble.runs.summary import summary
@@ -109,6 +108,11 @@ def _run(recipe: Recipe, folder: Path, how: _How, *, baseline: bool) -> None:
     runs = [(recipe, folder)]
     if baseline and (compared := baseline_of(recipe)) is not None:
         runs.insert(0, (compared, folder / "baseline"))
+        (folder / "baseline").mkdir(parents=True, exist_ok=True)
+        with RunFolder(folder).locked() as run:
+            run.claim(recipe)  # so that resume finds it even while the baseline is trained
+    if RunFolder(folder).result.exists():
+        progress_console(quiet=how.quiet).print(f"{folder} is complete: nothing is left to do")
     results = []
     for each, place in runs:
         progress = TerminalProgress(progress_console(quiet=how.quiet), each.name)
@@ -154,6 +158,7 @@ def search(
 
     Example: sparsemble search searches/digits.toml --out digits.json
     """
+    from sparsemble.errors import DivergedError
     from sparsemble.experiments.jobs import Workplace
     from sparsemble.experiments.search import (
         read_search,
@@ -166,11 +171,18 @@ def search(
     use_threads(threads)
     console = results_console()
     plan = read_search(file)
-    found = []
-    for changes, result in run_search(plan, Workplace(work, jobs, data, progress_console())):
-        found.append((changes, result))
-        write_search(plan, found, out)
-        console.print(f"{changes}: {told(result)}, FLOPs {result.flops_ratio:.2f}×")
+    found, diverged = [], []
+    for changes, outcome in run_search(plan, Workplace(work, jobs, data, progress_console())):
+        if isinstance(outcome, DivergedError):
+            diverged.append(changes)
+            console.print(f"{changes}: {outcome}")
+            continue
+        found.append((changes, outcome))
+        write_search(plan, found, out, diverged)
+        console.print(f"{changes}: {told(outcome)}, FLOPs {outcome.flops_ratio:.2f}×")
+    if not found:
+        raise DivergedError("every point of the search diverged")
+    write_search(plan, found, out, diverged)
     console.print(search_sheet(found).rich())
 
 

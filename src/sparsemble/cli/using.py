@@ -27,9 +27,9 @@ def evaluate(
     saved: Saved,
     on: Annotated[
         str,
-        typer.Option("--on", help="digits, mnist, grammar, ptb, or a file: CSV, NPZ, text."),
+        typer.Option("--on", help="digits, mnist, grammar, ptb; or a file or folder."),
     ],
-    part: Annotated[str, typer.Option(help="Of a text: train, valid or test.")] = "test",
+    part: Annotated[str, typer.Option(help="Which part: train, valid or test.")] = "test",
     streams: Annotated[int, typer.Option(min=1, help="Of a text: pieces read side by side.")] = 1,
     code: Factory = None,
     data: DataFolder = None,

@@ -24,7 +24,7 @@ from sparsemble.cli.options import (
 
 @app.command()
 def recipes(
-    name: Annotated[str | None, typer.Argument(help="Print this recipe.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Print this recipe, or this file.")] = None,
 ) -> None:
     """List the built-in recipes, or print one.
 
@@ -35,8 +35,9 @@ def recipes(
     if name is not None:
         print(recipe_toml(name))
         return
-    for known in builtin_names():
-        print(f"{known:22} {load_recipe(known).description}")
+    names = builtin_names()
+    for known in names:
+        print(f"{known:{max(map(len, names))}}  {load_recipe(known).description}")
 
 
 @app.command()
@@ -87,7 +88,9 @@ def compare(
     if as_json:
         print_json([result.model_dump(mode="json") for result in results])
     else:
-        results_console().print(summary(results).rich())
+        names = [result.recipe.name for result in results]
+        heads = names if len(set(names)) == len(names) else [str(run) for run in runs]
+        results_console().print(summary(results, heads).rich())
 
 
 @app.command()

@@ -29,21 +29,26 @@ class Rows:
 def read_rows(path: Path) -> Rows:
     """The rows of a file, by its ending."""
     readers = {".csv": _read_csv, ".npy": _read_npy, ".npz": _read_npz}
-    if path.suffix not in readers:
+    reader = readers.get(path.suffix.lower())
+    if reader is None:
         raise InputError(f"{path}: rows are read from {', '.join(readers)} files")
     if not path.is_file():
         raise InputError(f"{path} does not exist")
-    return readers[path.suffix](path)
+    return reader(path)
 
 
 def _read_csv(path: Path) -> Rows:
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.reader(file)
+            start = file.readline()
+            file.seek(0)
+            reader = csv.reader(file, delimiter=";" if ";" in start and "," not in start else ",")
             lines = [(reader.line_num, line) for line in reader if line]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path} cannot be read as CSV: {error}") from None
     header = None if not lines or all(map(_is_number, lines[0][1])) else lines.pop(0)[1]
+    if header is None and lines and _counts(lines[0][1]):
+        lines.pop(0)  # the names that a table without names is written with
     if not lines:
         raise InputError(f"{path} holds no rows")
     width = len(lines[0][1]) if header is None else len(header)
@@ -92,6 +97,11 @@ def _loaded(path: Path) -> np.ndarray:
     if array.ndim == 0 or len(array) == 0:
         raise InputError(f"{path} holds no rows")
     return array
+
+
+def _counts(cells: list[str]) -> bool:
+    """0, 1, 2, …, and so long that no example is likely to be that."""
+    return len(cells) > 3 and cells == [str(k) for k in range(len(cells))]
 
 
 def _is_number(text: str) -> bool:

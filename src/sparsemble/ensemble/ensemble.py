@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sparsemble.data import Dataset, Scaling
+from sparsemble.data import Dataset, Scaling, as_dataset
 from sparsemble.data.dataset import as_inputs, check_labels
 from sparsemble.ensemble.base import BaseEnsemble
 from sparsemble.ensemble.metrics import Metrics, score
@@ -91,11 +91,14 @@ class Ensemble(BaseEnsemble):
         """Predictive entropy and mutual information of each row."""
         return uncertainty(self.member_probabilities(self.checked(inputs, feature_names)))
 
-    def evaluate(self, data: Dataset) -> Metrics:
-        """Metrics on a labelled data set, whose raw inputs are scaled as they were in training.
+    def evaluate(self, data: Dataset | tuple[Any, Any]) -> Metrics:
+        """Metrics on a `Dataset` or a pair of arrays, raw inputs being scaled as in training.
 
         Features and classes are matched by name where both sides have names.
         """
+        if not isinstance(data, Dataset):
+            outputs = self[0].layout.outputs.size
+            data = as_dataset(*data, num_classes=outputs, class_names=self.class_names)
         names = data.feature_names if self.feature_names is not None else None
         probabilities = self.member_probabilities(self.checked(data.inputs, names))
         return score(probabilities, self._targets(data))
@@ -115,16 +118,21 @@ class Ensemble(BaseEnsemble):
             raise InputError(f"{folder} holds language models: use LanguageEnsemble.load")
         return loaded
 
-    def checked(self, inputs: Any, feature_names: Sequence[str] | None = None) -> Tensor:
-        """Inputs that fit, their named columns in the order learned."""
-        tensor = as_inputs(inputs, "the inputs")
+    def checked(
+        self,
+        inputs: Any,
+        feature_names: Sequence[str] | None = None,
+        source: str = "the inputs",
+    ) -> Tensor:
+        """Inputs that fit, their named columns in the order learned; errors name the `source`."""
+        tensor = as_inputs(inputs, source)
         if feature_names is not None:
-            tensor = self._reordered(tensor, list(feature_names))
+            tensor = self._reordered(tensor, list(feature_names), source)
         space = self[0].layout.inputs
         width = tensor.shape[1:].numel()
         if space is not None and width != self[0].origin.sizes[space.name]:
             raise InputError(
-                f"inputs of shape {tuple(tensor.shape)}: the ensemble reads "
+                f"{source}: inputs of shape {tuple(tensor.shape)}, the ensemble reads "
                 f"{self[0].origin.sizes[space.name]} features a row"
             )
         return tensor
@@ -143,15 +151,17 @@ class Ensemble(BaseEnsemble):
             )
         return torch.tensor([known.index(name) for name in data.class_names])[data.targets]
 
-    def _reordered(self, tensor: Tensor, names: list[str]) -> Tensor:
+    def _reordered(self, tensor: Tensor, names: list[str], source: str) -> Tensor:
         """Columns in the order learned."""
         if self.feature_names is None:
             raise InputError("the ensemble was learned without feature names")
         if tensor.ndim != 2 or tensor.shape[1] != len(names):
-            raise InputError(f"{len(names)} feature names for inputs of {tuple(tensor.shape)}")
+            raise InputError(
+                f"{source}: {len(names)} feature names for inputs of {tuple(tensor.shape)}"
+            )
         missing = [name for name in self.feature_names if name not in names]
         if missing:
-            raise InputError(f"feature {missing[0]!r} is missing ({len(missing)} in all)")
+            raise InputError(f"{source}: feature {missing[0]!r} is missing ({len(missing)} in all)")
         if len(set(names)) < len(names):
             raise InputError("a feature is named twice")
         return tensor[:, [names.index(name) for name in self.feature_names]]

@@ -132,6 +132,8 @@ def load_ensemble(
     """
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder with a saved ensemble")
+    if not (folder / MANIFEST).exists() and (folder / "ensemble" / MANIFEST).exists():
+        folder = folder / "ensemble"  # of a run
     path = folder / MANIFEST
     try:
         manifest: Manifest = Manifest.read(read_json(path), source=str(path))

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from sparsemble.errors import InputError
+from sparsemble.errors import DivergedError, InputError
 from sparsemble.recipes import Recipe, load_recipe
 from sparsemble.runs.progress import TerminalProgress
 from sparsemble.runs.results import Result, read_result, run_recipe, write_result
@@ -40,8 +40,22 @@ class Workplace:
     console: Console | None = None
 
 
+Outcome = Result | DivergedError
+
+
 def run_jobs(jobs: Sequence[Job], place: Workplace) -> Iterator[tuple[Job, Result]]:
-    """Run what has no result file yet, in order; yield each job with its result as it is ready."""
+    """Run what has no result file yet, in order; yield each job with its result as it is ready.
+
+    A chain that diverges ends it.
+    """
+    for job, outcome in outcomes(jobs, place):
+        if isinstance(outcome, DivergedError):
+            raise outcome
+        yield job, outcome
+
+
+def outcomes(jobs: Sequence[Job], place: Workplace) -> Iterator[tuple[Job, Outcome]]:
+    """The same, with divergence as one of the outcomes."""
     batches: dict[str, list[Job]] = {}
     for job in jobs:
         if job.result.exists():
@@ -112,7 +126,7 @@ def _run_folder(job: Job, place: Workplace) -> Path:
     return place.folder / f"{job.result.stem}-{chain_key(job.recipe)}"
 
 
-def _run_batch(batch: list[Job], place: Workplace) -> list[Result]:
+def _run_batch(batch: list[Job], place: Workplace) -> list[Outcome]:
     # Several processes share the terminal: whole lines, not bars.
     console = Console(
         highlight=False, markup=False, soft_wrap=True, stderr=True, force_terminal=False
@@ -120,7 +134,7 @@ def _run_batch(batch: list[Job], place: Workplace) -> list[Result]:
     return [_run(job, replace(place, console=console)) for job in batch]
 
 
-def _run(job: Job, place: Workplace) -> Result:
+def _run(job: Job, place: Workplace) -> Outcome:
     key = chain_key(job.recipe)
     label = f"{job.recipe.name} seed {job.recipe.seed}"
     progress = TerminalProgress(place.console, label, lines_every=60) if place.console else None
@@ -132,6 +146,8 @@ def _run(job: Job, place: Workplace) -> Result:
             data_folder=place.data_folder,
             observer=progress,
         )
+    except DivergedError as error:
+        return error
     finally:
         if progress is not None:
             progress.close()

@@ -17,14 +17,14 @@ from __future__ import annotations
 
 import itertools
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from sparsemble.errors import InputError
-from sparsemble.experiments.jobs import Job, Workplace, chain_key, run_jobs
+from sparsemble.experiments.jobs import Job, Outcome, Workplace, chain_key, outcomes
 from sparsemble.recipes import TextData, load_recipe
 from sparsemble.runs.results import Result
 from sparsemble.runs.sheets import Sheet
@@ -66,19 +66,24 @@ def read_search(path: Path) -> Search:
     return search
 
 
-def run_search(search: Search, place: Workplace) -> Iterator[tuple[dict[str, Any], Result]]:
-    """Run every point, resuming those that were stopped; yield each with its result."""
+def run_search(search: Search, place: Workplace) -> Iterator[tuple[dict[str, Any], Outcome]]:
+    """Run every point, resuming those that were stopped; yield each with what came of it."""
     points = {}
     for changes in search.points():
         recipe = load_recipe(search.recipe, changes | search.validation)
         name = "-".join(f"{key.rpartition('.')[2]}{value}" for key, value in changes.items())
         job = Job(recipe, place.folder / f"point-{name}-{chain_key(recipe)}.json")
         points[job] = changes
-    for job, result in run_jobs(list(points), place):
-        yield points[job], result
+    for job, outcome in outcomes(list(points), place):
+        yield points[job], outcome
 
 
-def write_search(search: Search, found: list[tuple[dict[str, Any], Result]], path: Path) -> None:
+def write_search(
+    search: Search,
+    found: list[tuple[dict[str, Any], Result]],
+    path: Path,
+    diverged: Sequence[dict[str, Any]] = (),
+) -> None:
     """One result file for the whole search, best point first."""
     best_first = _best_first(found)
     entries = [
@@ -101,13 +106,15 @@ def write_search(search: Search, found: list[tuple[dict[str, Any], Result]], pat
             "recipe": load_recipe(search.recipe).model_dump(mode="json"),
             "provenance": best_first[0][1].provenance,
             "points": entries,
+            "diverged": list(diverged),
         },
     )
 
 
 def search_sheet(found: list[tuple[dict[str, Any], Result]]) -> Sheet:
     """The points as a table, best first."""
-    keys = list(found[0][0])
+    tried = [changes for changes, _ in found]
+    keys = [key for key in tried[0] if any(changes[key] != tried[0][key] for changes in tried)]
     rows = [
         (
             *(

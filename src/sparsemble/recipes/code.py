@@ -8,6 +8,7 @@ never enough.
 from __future__ import annotations
 
 import importlib
+import inspect
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -32,11 +33,19 @@ def imported(path: str) -> Callable[..., Any]:
         sys.path.insert(0, here)
     try:
         module = importlib.import_module(module_name)
-    except ImportError as error:
-        raise InputError(f"{path}: cannot import {module_name!r} ({error})") from None
+    except Exception as error:  # whatever a module of the user's own raises
+        raise InputError(
+            f"{path}: cannot import {module_name!r} ({type(error).__name__}: {error})"
+        ) from None
     found = getattr(module, name, None)
     if not callable(found):
         raise InputError(f"{path}: module {module_name!r} has no function {name!r}")
+    try:
+        inspect.signature(found).bind()
+    except TypeError as error:
+        raise InputError(f"{path} must take no arguments: {error}") from None
+    except ValueError:
+        pass  # a signature that cannot be read
     function: Callable[..., Any] = found
     return function
 

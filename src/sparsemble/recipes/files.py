@@ -16,6 +16,10 @@ from typing import Any
 from sparsemble.errors import InputError
 from sparsemble.recipes.models import Recipe
 
+_UNSAID_KIND = "feedforward"
+"""The kind of a section that names none: only networks have a default."""
+_UNTOLD = ("seed", "name", "description", "data.measure")
+"""Changes that make no other recipe of one."""
 _BUILTIN = files("sparsemble.recipes") / "builtin"
 
 
@@ -26,7 +30,9 @@ def builtin_names() -> list[str]:
 
 
 def recipe_toml(name: str) -> str:
-    """The text of a built-in recipe."""
+    """The text of a recipe: a built-in one, or a file."""
+    if name.endswith(".toml") and Path(name).is_file():
+        return Path(name).read_text()
     if name not in builtin_names():
         near = difflib.get_close_matches(name, builtin_names(), n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(builtin_names())}"
@@ -44,19 +50,28 @@ def load_recipe(source: str | Path, changes: Mapping[str, Any] | None = None) ->
     """
     fields = _read(source)
     fields.setdefault("name", Path(source).stem)
-    for key, value in (changes or {}).items():
-        _override(fields, key, value)
+    changes = changes or {}
+    # A section's kind comes first: it decides what else there is to set.
+    for key in sorted(changes, key=lambda key: not key.endswith("kind")):
+        _override(fields, key, changes[key])
+    told = [f"{key} = {value}" for key, value in changes.items() if key not in _UNTOLD]
+    if told and fields.get("description"):
+        fields["description"] += f" (with {', '.join(told)})"
     recipe: Recipe = Recipe.read(fields, source=f"recipe {source}")
     return recipe
 
 
 def baseline_of(recipe: Recipe) -> Recipe | None:
-    """The recipe that one is compared with: a built-in one, since run folders can name it, too."""
+    """The recipe that one is compared with, on the same data and with the same seed.
+
+    It is a built-in one: run folders name it, too, and must not name a file of anyone's.
+    """
     if recipe.baseline is None:
         return None
     if recipe.baseline not in builtin_names():
         raise InputError(f"baseline = {recipe.baseline!r} is not a built-in recipe")
-    return load_recipe(recipe.baseline, {"seed": recipe.seed})
+    baseline = load_recipe(recipe.baseline, {"seed": recipe.seed})
+    return baseline.model_copy(update={"data": recipe.data})
 
 
 def _read(source: str | Path) -> dict[str, Any]:
@@ -93,9 +108,15 @@ def _extended(known: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def _override(fields: dict[str, Any], key: str, value: Any) -> None:
+    """Set one setting; another `kind` clears its section, `false` drops one."""
     *path, leaf = key.split(".")
     for part in path:
         fields = fields.setdefault(part, {})
         if not isinstance(fields, dict):
             raise InputError(f"setting {key!r}: {part!r} is not a section")
-    fields[leaf] = value
+    if leaf == "kind" and value != fields.get("kind", _UNSAID_KIND):
+        fields.clear()
+    if value is False and isinstance(fields.get(leaf), dict):
+        del fields[leaf]
+    else:
+        fields[leaf] = value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 from torch import nn
 
 from sparsemble.data import Corpus, Dataset, as_dataset, digits, grammar, mnist, ptb, read_corpus
@@ -18,6 +18,8 @@ from sparsemble.settings import Settings
 from sparsemble.stages import ChainSettings, PruneSettings, RetrainSettings
 
 Size = Annotated[int, Field(ge=1)]
+Place = Annotated[Path, AfterValidator(Path.absolute)]
+"""A file or folder, kept so that a run can be resumed from anywhere."""
 
 
 class ImageData(Settings):
@@ -35,9 +37,9 @@ class ImageData(Settings):
 class TextFiles(Settings):
     """The parts of a text, each a file."""
 
-    train: Path
-    valid: Path
-    test: Path
+    train: Place
+    valid: Place
+    test: Place
 
 
 class TextData(Settings):
@@ -50,7 +52,7 @@ class TextData(Settings):
     """
 
     name: Literal["grammar", "ptb", "text"]
-    path: Path | None = None
+    path: Place | None = None
     files: TextFiles | None = None
     size: Annotated[int, Field(ge=3)] | None = None
     threshold: Size = 1

@@ -32,6 +32,7 @@ from torch import Tensor
 
 from sparsemble.errors import CorruptFileError, InputError
 from sparsemble.recipes import Recipe
+from sparsemble.runs.provenance import provenance
 from sparsemble.stages import ChainState, Sample
 from sparsemble.stages.history import EpochRecord, History, Record, Rollback, SampleRecord
 from sparsemble.store import (
@@ -68,9 +69,11 @@ class StageFolder:
             known = read_json(self._stage)
             changed = [key for key in identity if known.get(key) != identity[key]]
             if changed:
+                hint = "use another folder"
+                if changed == ["initial weights"]:
+                    hint += ", or give learn() a function that makes the network, not a network"
                 raise InputError(
-                    f"{self.path} belongs to another run: its {', '.join(changed)} differ; "
-                    "use another folder"
+                    f"{self.path} belongs to another run: its {', '.join(changed)} differ; {hint}"
                 )
         else:
             write_json(self._stage, identity)
@@ -211,17 +214,18 @@ class RunFolder:
         recipe: Recipe = Recipe.read(read_json(self._file).get("recipe"), source=str(self._file))
         return recipe
 
-    def claim(self, description: Mapping[str, Any]) -> dict[str, Any]:
+    def claim(self, recipe: Recipe) -> dict[str, Any]:
         """Write `run.json`, or check that the folder holds the same run; return what it says."""
+        described = recipe.model_dump(mode="json")
         if not self._file.exists():
             shared = self._samples
             beside = shared is not None and shared.absolute().parent == self.path.absolute().parent
             name = shared.name if shared is not None and beside else None
-            known = {**description, "samples": name}
+            known = {"recipe": described, **provenance(), "samples": name}
             write_json(self._file, known)
             return known
         known = read_json(self._file)
-        if known.get("recipe") != description["recipe"]:
+        if known.get("recipe") != described:
             raise InputError(
                 f"{self.path} holds a run with another recipe or seed; use another folder, or "
                 "delete this one"
@@ -229,7 +233,7 @@ class RunFolder:
         return known
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> Iterator[RunFolder]:
         """Keep other processes out of the run while it is worked on."""
         import fcntl
 
@@ -253,7 +257,7 @@ class RunFolder:
                     ) from None
             for folder in folders:
                 remove_partial(folder)
-            yield
+            yield self
         finally:
             for handle in handles:
                 os.close(handle)

@@ -26,7 +26,6 @@ from sparsemble.runs.disk import check_disk, disk_needed
 from sparsemble.runs.folder import RunFolder
 from sparsemble.runs.interrupts import stop_requests
 from sparsemble.runs.looks import Look
-from sparsemble.runs.provenance import provenance
 from sparsemble.runs.source import Examples, Source, open_source
 from sparsemble.runs.steps import Steps
 from sparsemble.seeds import derive
@@ -35,6 +34,8 @@ from sparsemble.stages.sampling import NetworkSource, initial_network
 from sparsemble.store import tensor_digest
 from sparsemble.structure import Layout
 
+_FITTED = 0.02
+"""Below this error on training examples members have learned them, and agree for that reason."""
 AnyEnsemble = TypeVar("AnyEnsemble", bound=BaseEnsemble, covariant=True)
 
 
@@ -149,7 +150,7 @@ def _opened(run: RunFolder | None, recipe: Recipe) -> Iterator[None]:
         yield
         return
     with run.locked():
-        known = run.claim({"recipe": recipe.model_dump(mode="json"), **provenance()})
+        known = run.claim(recipe)
         threads = torch.get_num_threads()
         torch.set_num_threads(int(known["threads"]))
         try:
@@ -193,5 +194,5 @@ def _findings(
         burn_in=burn_in,
         labels=look.labels(ensemble),
         labels_of=look.on,
-        seen=look.seen,
+        seen=look.seen and history.samples[-1].together < _FITTED,
     )

@@ -25,11 +25,20 @@ def evaluate_on(
     data_folder: Path | None = None,
 ) -> dict[str, Any]:
     """Metrics of an ensemble on a named data set or on a file."""
+    images, texts = ("digits", "mnist"), ("grammar", "ptb")
+    if part not in PARTS:
+        raise InputError(f"part {part!r} is not one of {', '.join(PARTS)}")
     if isinstance(ensemble, LanguageEnsemble):
+        if name in images:
+            raise InputError(f"{name!r} are images, and the ensemble holds language models")
         return _evaluate_text(ensemble, name, part, streams, data_folder)
     assert isinstance(ensemble, Ensemble)
-    if name in ("digits", "mnist"):
-        data = digits()[1] if name == "digits" else mnist(data_folder)[1]
+    if name in texts:
+        raise InputError(f"{name!r} is a text, and the ensemble holds classifiers")
+    if name in images:
+        if part == "valid":
+            raise InputError(f"{name!r} has no part 'valid', only train and test")
+        data = (digits() if name == "digits" else mnist(data_folder))[part == "test"]
     else:
         data = _labelled(ensemble, read_rows(Path(name)), name)
     return {"examples": len(data), **asdict(ensemble.evaluate(data))}
@@ -39,7 +48,7 @@ def _labelled(ensemble: Ensemble, rows: Rows, source: str) -> Dataset:
     """The rows of a file as a data set that the ensemble can be measured on."""
     if rows.labels is None:
         raise InputError(f"{source} has no labels: name a column 'label' (CSV) or an array (NPZ)")
-    inputs = ensemble.checked(rows.inputs, rows.names if ensemble.feature_names else None)
+    inputs = ensemble.checked(rows.inputs, rows.names if ensemble.feature_names else None, source)
     known = ensemble.class_names
     labels: Any = rows.labels
     if known is None or (rows.labels.dtype.kind == "U" and not set(rows.labels) <= set(known)):
@@ -64,13 +73,12 @@ def _labelled(ensemble: Ensemble, rows: Rows, source: str) -> Dataset:
 def _evaluate_text(
     ensemble: LanguageEnsemble, name: str, part: str, streams: int, data_folder: Path | None
 ) -> dict[str, Any]:
-    if part not in PARTS:
-        raise InputError(f"part {part!r} is not one of {', '.join(PARTS)}")
     if name in ("grammar", "ptb"):
         corpus = grammar() if name == "grammar" else ptb(data_folder)
         words = corpus.vocabulary.decode(getattr(corpus, part))
     else:
-        words = read_words(Path(name))
+        path = Path(name)
+        words = read_words(path / f"{part}.txt" if path.is_dir() else path)
     tokens, unknown = ensemble.vocabulary.encode(words, name)
     score = ensemble.score(tokens, streams=streams)
     return {
@@ -86,7 +94,7 @@ def predict_rows(ensemble: BaseEnsemble, path: Path) -> list[dict[str, Any]]:
     assert isinstance(ensemble, Ensemble)
     rows = read_rows(path)
     names = rows.names if ensemble.feature_names is not None else None
-    by_member = ensemble.member_probabilities(ensemble.checked(rows.inputs, names))
+    by_member = ensemble.member_probabilities(ensemble.checked(rows.inputs, names, str(path)))
     probabilities, doubt = by_member.mean(0), uncertainty(by_member)
     classes = ensemble.class_names or tuple(map(str, range(probabilities.shape[1])))
     return [

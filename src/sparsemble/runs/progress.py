@@ -8,7 +8,8 @@ from math import isfinite
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from rich.table import Column
 
 from sparsemble.runs.pace import Pace, duration
 from sparsemble.stages import ChainState, EpochRecord, Observer, Rollback, SampleRecord
@@ -25,15 +26,20 @@ class TerminalProgress(Observer):
     def __init__(self, console: Console, label: str, lines_every: float = 10) -> None:
         self._console = console
         self._label = label
-        self._live = console.is_terminal
+        self._live = console.is_terminal and not console.is_dumb_terminal
         self._pause = 0.2 if self._live else lines_every
         self._bar = Progress(
             TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=24),
-            TextColumn("{task.percentage:.0f} % {task.fields[status]}", markup=False),
-            TimeElapsedColumn(),
+            BarColumn(bar_width=12),
+            TextColumn("{task.percentage:.0f} %{task.fields[left]}", markup=False),
+            TextColumn(
+                "{task.fields[status]}",
+                markup=False,
+                table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"),
+            ),
             console=console,
             transient=True,
+            expand=True,
         )
         self._task: TaskID | None = None
         self._stage = ""
@@ -104,26 +110,27 @@ class TerminalProgress(Observer):
             self._bar.remove_task(self._task)
         self._bar.start()
         title = f"{self._label}: {_WORDS[self._stage]}"
-        self._task = self._bar.add_task(title, total=self._total, status="")
+        self._task = self._bar.add_task(title, total=self._total, left="", status="")
 
     def _move(self, done: int) -> None:
         self._shown = time.monotonic()
         self._pace.mark(done)
         if self._live and self._task is not None:
-            self._bar.update(self._task, completed=done, status=self._status())
+            self._bar.update(self._task, completed=done, left=self._left(), status=self._status())
         elif self._pace.rate > 0:
             share = 100 * done / self._total
-            self._console.print(
-                f"{self._label}: {_WORDS[self._stage]} {share:.0f} %, {self._status()}"
-            )
+            what = f"{self._label}: {_WORDS[self._stage]} {share:.0f} %"
+            self._console.print(f"{what}{self._left()}, {self._status()}")
+
+    def _left(self) -> str:
+        left = self._pace.left(self._total)
+        return "" if left is None else f", about {duration(left)} left"
 
     def _status(self) -> str:
-        left = self._pace.left(self._total)
         parts = [
             self._epoch,
             self._ensemble,
             f"{self._divergences} divergences" if self._divergences else "",
             f"{self._pace.rate:.3g} steps/s" if self._pace.rate else "",
-            f"about {duration(left)} left" if left is not None else "",
         ]
         return ", ".join(part for part in parts if part)

@@ -29,8 +29,10 @@ class Sheet:
     def rich(self) -> Table:
         """For the terminal."""
         table = Table(title=self.title)
-        for name in self.header:
-            table.add_column(name, overflow="fold")
+        for place, name in enumerate(self.header):
+            texts = [row[place] for row in self.rows]
+            # A number broken in two reads as another number.
+            table.add_column(name, overflow="fold", no_wrap=all(len(text) < 12 for text in texts))
         for cells in self.rows:
             table.add_row(*cells)
         return table

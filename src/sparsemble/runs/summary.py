@@ -27,19 +27,20 @@ _TRUE = {
 """Where the source's own figures stand, if they are known."""
 
 
-def summary(results: Sequence[Result]) -> Sheet:
-    """One column a result."""
+def summary(results: Sequence[Result], names: Sequence[str] = ()) -> Sheet:
+    """One column a result, headed by its recipe or by `names`."""
     if len({_metrics(result) for result in results}) > 1:
         raise InputError("language models and classifiers cannot be compared in one table")
     metrics = results[-1].metrics
-    columns = [[result.recipe.name, *_column(result)] for result in results]
+    heads = names or [result.recipe.name for result in results]
+    columns = [[name, *_column(result)] for name, result in zip(heads, results, strict=True)]
     if "entropy_perplexity" in metrics:
         shown = [_figure(metrics, _TRUE.get(key, ""), style) for _, key, style in _TEXT]
         title = f"source (entropy {metrics['entropy_perplexity']:.2f})"
         columns.append([title, "", *shown, "", "", "", ""])
-    names = ["", "Members", *(name for name, _, _ in _metrics(results[0]))]
-    names += ["Parameters", "FLOPs", "Units of the first member", "Training, seconds"]
-    header, *rows = zip(names, *columns, strict=True)
+    lines = ["", "Members", *(name for name, _, _ in _metrics(results[0]))]
+    lines += ["Parameters", "FLOPs", "Units of the first member", "Training, seconds"]
+    header, *rows = zip(lines, *columns, strict=True)
     return Sheet("What was learned", header, tuple(rows))
 
 

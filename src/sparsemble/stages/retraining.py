@@ -39,7 +39,7 @@ class RetrainSettings(Settings):
     """How members are retrained."""
 
     schedule: AnySchedule
-    epochs: Annotated[int, Field(ge=1)] = 20
+    epochs: Annotated[int, Field(ge=1, le=1_000_000)] = 20
     batch_size: Annotated[int, Field(ge=1)] = 100
     clip: Annotated[float, Field(gt=0)] | None = None
     autocast: bool = False

@@ -37,7 +37,7 @@ class ChainSettings(Settings):
     sampler: SamplerSettings = SamplerSettings()
     schedule: AnySchedule
     batch_size: Annotated[int, Field(ge=1)] = 100
-    epochs: Annotated[int, Field(ge=1)] = 100
+    epochs: Annotated[int, Field(ge=1, le=1_000_000)] = 100
     chains: Annotated[int, Field(ge=1)] = 1
     collection: Collection = "thinned"
     burn_in: Annotated[int, Field(ge=0)] = 10

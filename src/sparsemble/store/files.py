@@ -33,7 +33,7 @@ _JSON_LIMIT = 64 << 20
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Write `content` so that a crash leaves either the old file or the new one."""
-    with full_disk_told(path, len(content)):
+    with full_disk_told(path, len(content)), _named(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(_PARTIAL, f".{path.name}.", path.parent)
         partial = Path(name)
@@ -48,6 +48,15 @@ def write_atomically(path: Path, content: bytes) -> None:
             partial.unlink(missing_ok=True)
             raise
         _sync_folder(path.parent)
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Let errors name the file that was meant, not the partial one."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
 
 
 def remove_partial(folder: Path) -> None:
