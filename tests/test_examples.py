@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 
 from sparsemble.cli.app import app, main
+from sparsemble.experiments.search import read_search
+from sparsemble.recipes import load_recipe
+from sparsemble.recipes.reference import settings_reference
 
 ROOT = Path(__file__).parent.parent
 COMMANDS = {info.callback.__name__: info.callback for info in app.registered_commands} | {
@@ -61,6 +64,28 @@ def test_the_walk_through_of_the_readme_works(clone, monkeypatch, capsys):
     assert "runs/digits is complete: nothing is left to do" in said["resume"].err
     assert len(said["predict"].out.strip().splitlines()) == 1 + 8
     assert (clone / "runs" / "digits" / "report.html").stat().st_size > 100_000
+
+
+def test_a_recipe_with_a_network_and_data_of_ones_own_runs(clone, monkeypatch, capsys):
+    monkeypatch.chdir(clone)
+    monkeypatch.syspath_prepend(str(clone))
+    call("sparsemble learn examples/iris.toml --quiet")
+    assert re.search(r"Error % +│ +[0-9]\.\d\d", capsys.readouterr().out)  # below 10 %
+
+
+def test_recipes_and_searches_in_the_documentation_can_be_read(tmp_path):
+    texts = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "recipes.md").read_text(), re.S)
+    (tmp_path / "own.toml").write_text(texts[0])
+    (tmp_path / "search.toml").write_text(texts[1])
+    assert load_recipe(tmp_path / "own.toml").prune.sparsity == 0.98
+    assert len(list(read_search(tmp_path / "search.toml").points())) == 4
+
+
+def test_the_list_of_settings_in_the_documentation_is_the_command_s(tmp_path):
+    copy = shutil.copy(ROOT / "docs" / "recipes.md", tmp_path / "recipes.md")
+    call(f"sparsemble recipes --settings --into {copy}")
+    assert copy.read_text() == (ROOT / "docs" / "recipes.md").read_text()
+    assert all(setting.meaning for setting in settings_reference())
 
 
 def test_every_command_has_one_example_of_itself():

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sparsemble.data import (
         Corpus,
         Dataset,
+        Scaling,
         as_dataset,
         digits,
         grammar,
@@ -44,6 +45,7 @@ _HOME = {
     "Learned": "runs",
     "Member": "members",
     "Recipe": "recipes",
+    "Scaling": "data",
     "SparsembleError": "errors",
     "as_dataset": "data",
     "compact": "members",
@@ -86,6 +88,7 @@ __all__ = [
     "Learned",
     "Member",
     "Recipe",
+    "Scaling",
     "SparsembleError",
     "as_dataset",
     "compact",

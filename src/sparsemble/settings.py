@@ -17,7 +17,9 @@ from sparsemble.errors import InputError
 class Settings(BaseModel):
     """A frozen value object; a bad or unknown field raises `InputError` with one clear message."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", validate_default=True, use_attribute_docstrings=True
+    )
 
     def __init__(self, **fields: Any) -> None:
         try:

@@ -25,19 +25,40 @@ from sparsemble.cli.options import (
 @app.command()
 def recipes(
     name: Annotated[str | None, typer.Argument(help="Print this recipe, or this file.")] = None,
+    settings: Annotated[
+        bool, typer.Option("--settings", help="List every setting that a recipe can have.")
+    ] = False,
+    into: Annotated[
+        Path | None, typer.Option("--into", help="Put that list between this file's marks.")
+    ] = None,
 ) -> None:
-    """List the built-in recipes, or print one.
+    """List the built-in recipes, print one, or list all settings.
 
     Example: sparsemble recipes digits
     """
     from sparsemble.recipes import builtin_names, load_recipe, recipe_toml
 
+    if settings:
+        _show_settings(into)
+        return
     if name is not None:
         print(recipe_toml(name))
         return
     names = builtin_names()
     for known in names:
         print(f"{known:{max(map(len, names))}}  {load_recipe(known).description}")
+
+
+def _show_settings(into: Path | None) -> None:
+    from sparsemble.recipes.reference import settings_reference
+    from sparsemble.runs.sheets import Sheet, put_into
+
+    rows = tuple((s.key, s.only, s.values, s.default, s.meaning) for s in settings_reference())
+    sheet = Sheet("Settings", ("Setting", "Only for", "Values", "Default", "Meaning"), rows)
+    if into is None:
+        results_console().print(sheet.rich())
+    else:
+        put_into(into, "settings", [sheet])
 
 
 @app.command()

@@ -34,6 +34,7 @@ class SumPrior(Prior):
 
     kind: Literal["sum"] = "sum"
     terms: tuple[Annotated[Gaussian | Laplace | GroupSparse, Field(discriminator="kind")], ...]
+    """Priors, each with its kind."""
 
     def bind(self, layout: Layout, parameters: Mapping[str, Tensor], **how: Any) -> BoundPrior:
         """Attach every term."""

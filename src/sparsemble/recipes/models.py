@@ -26,7 +26,9 @@ class ImageData(Settings):
     """Which data set; `held_out` training examples at the end become the test set instead."""
 
     name: Literal["digits", "mnist"]
+    """Which data set."""
     held_out: Annotated[int, Field(ge=0)] = 0
+    """Training examples that become the test set, as in a search."""
 
     def load(self, folder: Path | None = None) -> tuple[Dataset, Dataset]:
         """The training set, and the set that results are measured on."""
@@ -38,8 +40,11 @@ class TextFiles(Settings):
     """The parts of a text, each a file."""
 
     train: Place
+    """Text to learn from."""
     valid: Place
+    """Text to choose settings by."""
     test: Place
+    """Text for final figures."""
 
 
 class TextData(Settings):
@@ -52,12 +57,18 @@ class TextData(Settings):
     """
 
     name: Literal["grammar", "ptb", "text"]
+    """The built-in grammar, Penn Treebank, or a text of your own."""
     path: Place | None = None
+    """Folder with train.txt, valid.txt and test.txt; only for `text`."""
     files: TextFiles | None = None
     size: Annotated[int, Field(ge=3)] | None = None
+    """Words of the vocabulary at most; only for `text`."""
     threshold: Size = 1
+    """Words seen less often count as `<unk>`; only for `text`."""
     portion: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Share of the training text to learn from."""
     measure: Literal["test", "valid"] = "test"
+    """Measure on the test text as well, or on the validation text alone, as in a search."""
 
     @model_validator(mode="after")
     def _path_of_a_text(self) -> Self:
@@ -81,8 +92,11 @@ class FeedForwardSettings(Settings):
 
     kind: Literal["feedforward"] = "feedforward"
     hidden: tuple[Size, ...]
+    """Units of the hidden layers."""
     activation: str = "relu"
+    """What follows every hidden layer."""
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Share of hidden units left out while training."""
 
     @model_validator(mode="after")
     def _known_activation(self) -> Self:
@@ -108,8 +122,11 @@ class LanguageModelSettings(Settings):
 
     kind: Literal["lstm"]
     hidden: Annotated[tuple[Size, ...], Field(min_length=1)]
+    """Units of the LSTM layers."""
     embedding: Size | None = None
+    """Width of the embedding; by default that of the last layer."""
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Share left out of every layer's input and before the softmax."""
     shared: bool = False
     """Are the embedding's weights also the decoder's?"""
     spread: Annotated[float, Field(gt=0)] = 0.1
@@ -134,7 +151,9 @@ class CustomData(Settings):
     """
 
     name: Literal["custom"]
+    """Data of your own."""
     loader: Annotated[str, Field(pattern=PATTERN)]
+    """Your function: `package.module:function`, without arguments."""
 
     def load(self, folder: Path | None = None) -> tuple[Dataset, Dataset] | Corpus:
         """What the function returns, checked."""
@@ -171,6 +190,7 @@ class CustomNetwork(Settings):
 
     kind: Literal["custom"]
     factory: Annotated[str, Field(pattern=PATTERN)]
+    """Your function: `package.module:function`, without arguments."""
 
     def build(self, data: Dataset | Corpus) -> nn.Module:
         """A freshly initialised network."""
@@ -217,13 +237,19 @@ class Recipe(Settings):
     """
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*$")] = "recipe"
+    """What runs and tables call it; by default the name of its file."""
     description: str = ""
+    """One line about it."""
     baseline: str | None = None
+    """A built-in recipe that `learn` also runs, to compare with."""
     seed: Annotated[int, Field(ge=0)] = 0
+    """Everything random follows from it."""
     data: DataSettings | None = None
     network: NetworkSettings | None = None
     grouping: AnyGrouping | None = None
+    """Which weights form a group: of feed-forward networks, or of language models."""
     window: Size = 35
+    """Steps a language model is unrolled for; the loss of a window is summed."""
     prior: AnyPrior = NoPrior()
     chain: ChainSettings
     prune: PruneSettings | None = None

@@ -27,6 +27,7 @@ class Constant(Schedule):
 
     kind: Literal["constant"] = "constant"
     rate: Rate
+    """The learning rate, at the start."""
 
     def __call__(self, epoch: float) -> float:
         """The rate."""
@@ -38,8 +39,11 @@ class Polynomial(Schedule):
 
     kind: Literal["polynomial"] = "polynomial"
     rate: Rate
+    """The learning rate, at the start."""
     delay: Annotated[float, Field(gt=0)] = 1.0
+    """Epochs before it falls."""
     power: Annotated[float, Field(gt=0.5, le=1)] = 0.55
+    """How fast it falls."""
 
     def __call__(self, epoch: float) -> float:
         """The annealed rate."""
@@ -51,8 +55,11 @@ class Cyclical(Schedule):
 
     kind: Literal["cyclical"] = "cyclical"
     rate: Rate
+    """The learning rate, at the start."""
     period: Annotated[float, Field(gt=0)]
+    """Epochs of a cycle."""
     floor: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Share of the rate at a cycle's end."""
 
     def __call__(self, epoch: float) -> float:
         """The rate within the current cycle."""
@@ -66,8 +73,11 @@ class Step(Schedule):
 
     kind: Literal["step"] = "step"
     rate: Rate
+    """The learning rate, at the start."""
     factor: Factor = 2.0
+    """What the rate is divided by."""
     every: Annotated[int, Field(ge=1)] = 10
+    """Epochs between divisions."""
 
     def __call__(self, epoch: float) -> float:
         """The rate of the current plateau."""
@@ -79,8 +89,11 @@ class Exponential(Schedule):
 
     kind: Literal["exponential"] = "exponential"
     rate: Rate
+    """The learning rate, at the start."""
     factor: Factor
+    """What the rate is divided by, every epoch."""
     hold: Annotated[int, Field(ge=1)] = 1
+    """Epochs before the first division."""
 
     def __call__(self, epoch: float) -> float:
         """The rate of the current epoch."""

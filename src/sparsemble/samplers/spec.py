@@ -22,11 +22,17 @@ class SamplerSettings(Settings):
     """A sampler, its temperature and its noise."""
 
     kind: SamplerKind = "sgld"
+    """The update."""
     temperature: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
+    """1 samples the posterior, 0 is plain optimisation."""
     noise: NoiseKind = "gaussian"
+    """Gaussian, or ±1, which is faster."""
     friction: Annotated[float, Field(gt=0, le=1)] = 0.1
+    """Of sghmc."""
     smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.99
+    """Of psgld: memory of the squared gradients."""
     damping: Annotated[float, Field(gt=0)] = 1e-5
+    """Of psgld: added to their root."""
 
     def build(self, params: Iterable[Tensor], *, lr: float, num_data: int, seed: int) -> Sampler:
         """The sampler on `params`."""

@@ -22,7 +22,9 @@ class DivergenceSettings(Settings):
     """When a chain counts as diverged, and what is done about it."""
 
     rise: Annotated[float, Field(gt=0)] = 0.2
+    """How far the loss may rise, as a share of that of guessing."""
     max_rollbacks: Annotated[int, Field(ge=0)] = 5
+    """Divergences that are undone before giving up."""
     slow_down: Annotated[float, Field(ge=1)] = 1.25
     """The learning rate is divided by this after every rollback."""
 

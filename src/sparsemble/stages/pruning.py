@@ -24,7 +24,9 @@ class PruneSettings(Settings):
     """How much of every sample is pruned."""
 
     sparsity: Annotated[float, Field(ge=0, lt=1)]
+    """Share of the weights that go."""
     scope: Scope = "global"
+    """One threshold for the network, or one a layer."""
 
 
 def prune(

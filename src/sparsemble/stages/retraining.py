@@ -40,9 +40,13 @@ class RetrainSettings(Settings):
 
     schedule: AnySchedule
     epochs: Annotated[int, Field(ge=1, le=1_000_000)] = 20
+    """How long."""
     batch_size: Annotated[int, Field(ge=1)] = 100
+    """Examples, or streams of a text, in a mini-batch."""
     clip: Annotated[float, Field(gt=0)] | None = None
+    """Limit of a member's gradient norm."""
     autocast: bool = False
+    """As for the chain."""
     divergence: DivergenceSettings = DivergenceSettings()
 
 

@@ -37,14 +37,21 @@ class ChainSettings(Settings):
     sampler: SamplerSettings = SamplerSettings()
     schedule: AnySchedule
     batch_size: Annotated[int, Field(ge=1)] = 100
+    """Examples, or streams of a text, in a mini-batch."""
     epochs: Annotated[int, Field(ge=1, le=1_000_000)] = 100
+    """Length of a chain."""
     chains: Annotated[int, Field(ge=1)] = 1
+    """Independent chains."""
     collection: Collection = "thinned"
+    """Samples at an interval, or the last ones of all iterates."""
     burn_in: Annotated[int, Field(ge=0)] = 10
+    """Epochs before the first interval begins."""
     interval: Annotated[int, Field(ge=1)] = 5
+    """Epochs between samples."""
     samples: Annotated[int, Field(ge=1)] | None = None
     """Samples a chain; by default as many as fit (thinned), required for backward collection."""
     clip: Annotated[float, Field(gt=0)] | None = None
+    """Limit of the gradient's norm, before prior and noise."""
     autocast: bool = False
     """Compute the network in bfloat16 where that is safe; weights and updates stay as they are."""
     divergence: DivergenceSettings = DivergenceSettings()
