@@ -223,7 +223,7 @@ def test_a_terminal_gets_a_live_bar():
     assert "sampling" in output
     assert "retraining" in output
     assert "steps/s" in output
-    assert "ensemble of 4: error" in output
+    assert "ensemble of 2: error" in output
 
 
 def test_a_record_of_every_kind_survives_the_trace(tmp_path):

@@ -48,7 +48,7 @@ class TerminalProgress(Observer):
         self._base = 0
         self._pace = Pace(0)
         self._epoch = ""
-        self._ensemble = ""
+        self._measured: SampleRecord | None = None
         self._divergences = 0
         self._shown = time.monotonic()
 
@@ -87,9 +87,7 @@ class TerminalProgress(Observer):
 
     def measured(self, record: SampleRecord) -> None:
         """Note how the ensemble does so far."""
-        percent = record.metric == "error"
-        figure = f"{100 * record.together:.2f} %" if percent else f"{record.together:.2f}"
-        self._ensemble = f"ensemble of {record.members}: {record.metric} {figure} on {record.on}"
+        self._measured = record
 
     def rolled_back(self, rollback: Rollback, save: Callable[[], ChainState]) -> None:
         """Say so."""
@@ -122,6 +120,15 @@ class TerminalProgress(Observer):
             what = f"{self._label}: {_WORDS[self._stage]} {share:.0f} %"
             self._console.print(f"{what}{self._left()}, {self._status()}")
 
+    def _ensemble(self) -> str:
+        """How this stage's networks do together."""
+        record = self._measured
+        if record is None or record.stage != self._stage:
+            return ""
+        percent = record.metric == "error"
+        figure = f"{100 * record.together:.2f} %" if percent else f"{record.together:.2f}"
+        return f"ensemble of {record.members}: {record.metric} {figure} on {record.on}"
+
     def _left(self) -> str:
         left = self._pace.left(self._total)
         return "" if left is None else f", about {duration(left)} left"
@@ -129,7 +136,7 @@ class TerminalProgress(Observer):
     def _status(self) -> str:
         parts = [
             self._epoch,
-            self._ensemble,
+            self._ensemble(),
             f"{self._divergences} divergences" if self._divergences else "",
             f"{self._pace.rate:.3g} steps/s" if self._pace.rate else "",
         ]
