@@ -21,6 +21,7 @@ from sparsemble.recipes import load_recipe
 from sparsemble.reports import Facts, collect, page, write_report
 from sparsemble.reports.charts import Bars, Line, Mark, bar_chart, line_chart
 from sparsemble.reports.markup import element, table
+from sparsemble.reports.measures.advice import Advice
 from sparsemble.runs.results import run_recipe
 
 QUICK = {
@@ -176,13 +177,14 @@ def test_a_page_stays_small(both):
 HOSTILE = "</script></style><script>alert(1)</script><img src=//x onerror=alert(1)>\"'&"
 # What the page decides by, not what it shows as it stands.
 KEPT_FIELDS = {"stage", "metric", "metrics", "outcome", "kind"}
-KEPT_VALUES = {"attention", "good", "<eos>"}
+KEPT_VALUES = {"attention", "neutral", "good", "<eos>"}
 
 
 def poisoned(value, name=""):
-    """The same facts with a hostile text in every place that holds text."""
+    """The same facts with a hostile text wherever there is text."""
     if isinstance(value, str):
-        return value if name in KEPT_FIELDS or value in KEPT_VALUES else value + HOSTILE
+        kept = not value or name in KEPT_FIELDS or value in KEPT_VALUES
+        return value if kept else value + HOSTILE
     if is_dataclass(value):
         return replace(
             value, **{f.name: poisoned(getattr(value, f.name), f.name) for f in fields(value)}
@@ -228,10 +230,47 @@ def test_charts_leave_out_what_is_not_a_number():
     assert "nan" not in chart.lower()
 
 
-def test_long_lines_are_thinned():
-    values = tuple(float(k) for k in range(5000))
-    chart = line_chart("t", "d", range(5000), [Line("a", values)], x_label="x", y_label="y")
+def read_out(chart: str) -> dict:
+    return json.loads(html.unescape(re.search(r'data-chart="([^"]*)"', chart).group(1)))
+
+
+@pytest.mark.parametrize("number", [5000, 5001, 401])
+def test_long_lines_are_thinned_but_keep_both_ends(number):
+    values = tuple(float(k) for k in range(number))
+    chart = line_chart("t", "d", range(number), [Line("a", values)], x_label="x", y_label="y")
     assert len(chart) < 20_000
+    read = read_out(chart)
+    assert (read["x"][0], read["x"][-1]) == (0, number - 1)
+    assert read["lines"][0]["y"] == read["x"]
+    assert len(read["x"]) <= 401
+
+
+def test_a_plot_leaves_room_for_wide_numbers_beside_it():
+    def left(*values):
+        chart = line_chart("t", "d", [1, 2], [Line("a", values)], x_label="x", y_label="y")
+        return read_out(chart)["left"]
+
+    assert left(1.0, 2.0) == 54
+    # Seven figures of the 17 pixels that a phone's letters have are some 70 wide.
+    assert left(101.944, 101.952) > 75
+
+
+def test_the_word_of_an_upright_mark_stands_above_every_curve():
+    chart = line_chart(
+        "t",
+        "d",
+        [1, 2, 3, 4],
+        [Line("a", (1.0, 1.0, 1.0, 1.0))],
+        x_label="x",
+        y_label="share",
+        low=0,
+        marks=[Mark(2, "burn-in"), Mark(2, "again"), Mark(9, "outside")],
+    )
+    words = {w: float(y) for y, w in re.findall(r'<text[^>]* y="([-\d.]+)"[^>]*>([^<]+)', chart)}
+    highest = min(float(y) for y in re.findall(r"[ML][\d.]+ ([\d.]+)", chart))
+    top = float(re.search(r'viewBox="0 (-?\d+)', chart).group(1))
+    assert top + 12 < words["share"] < words["again"] < words["burn-in"] < highest
+    assert "outside" not in words
 
 
 def test_bars_are_as_high_as_their_values():
@@ -252,6 +291,55 @@ def test_many_classes_are_shown_by_their_confusions(both):
     found = page(replace(facts, classes=crowded))
     assert "kind 3 taken for kind 7: 5" in found
     assert 'class="confusion"' not in found
+
+
+def test_what_is_the_same_everywhere_is_said_not_listed(both):
+    classes = replace(both["digits"].classes, by_information=(), by_entropy=())
+    found = page(replace(both["digits"], classes=classes))
+    assert 'class="doubts"' not in found
+    assert "The members disagree about no example more than others, so none is shown." in found
+    assert "The ensemble is as sure of one example as of any other, so none is shown." in found
+    text = replace(both["grammar"].text, most=(), least=())
+    found = page(replace(both["grammar"], text=text))
+    assert found.count("Nowhere more than elsewhere: at every word of this text") == 2
+    assert '<th scope="col" class="text">After</th>' not in found
+
+
+def test_costs_name_layers_not_modules(both):
+    heads = re.findall(r"<th[^>]*>(FLOPs[^<]*)", page(both["digits"]))
+    layers = ["FLOPs, layer 1", "FLOPs, layer 2", "FLOPs, layer 3", "FLOPs in all"]
+    assert heads == ["FLOPs", *layers, *layers]
+
+
+def test_pictures_are_explained_in_words_that_hold_for_light_and_dark(written):
+    assert "the stronger the ink, the larger the weight" in written
+    assert "dark" not in "".join(re.findall(r"<(?:p|figcaption)[^>]*>[^<]*", written))
+
+
+def test_what_was_not_judged_is_shown_as_that(both):
+    answers = (
+        Advice("stationarity", "neutral", "trace too short to judge"),
+        Advice("members", "good", "fine", judged_on="the test images: choose otherwise"),
+    )
+    found = page(replace(both["digits"], advice=answers))
+    items = re.search(r'<ul class="advice">(.*?)</ul>', found).group(1).split("</li>")
+    assert 'class="neutral"' in items[0]
+    assert "not judged" in items[0]
+    assert "Judged on" not in items[0]
+    assert "Judged on the test images: choose otherwise." in items[1]
+    assert "Nothing asks for a change." in found
+
+
+def test_a_baseline_is_drawn_only_where_it_compares(both):
+    facts = both["digits"]
+    assert ">baseline</text>" not in page(facts)
+    own, single = facts.summary.contenders
+    beside = replace(
+        facts.summary, contenders=(own, replace(single, name="b"), single), baseline=single
+    )
+    assert page(replace(facts, summary=beside)).count(">baseline</text>") == 2
+    part = tuple(replace(curves, whole=False) for curves in facts.curves)
+    assert ">baseline</text>" not in page(replace(facts, summary=beside, curves=part))
 
 
 # --- on the command line ---------------------------------------------------------------------
@@ -315,6 +403,26 @@ addEventListener("load", () => setTimeout(() => {
   found.flat = flat("figure") + flat("svg.chart") + flat("button.picture") + flat("img");
   found.broken = all("img").filter((i) => seen(i) && !i.naturalWidth).length;
   found.wide = document.documentElement.scrollWidth - innerWidth;
+  const letters = all("svg.chart text").filter(seen);
+  found.letters = Math.min(...letters.map((t) => {
+    const chart = t.ownerSVGElement;
+    return parseFloat(getComputedStyle(t).fontSize) * at(chart).width / chart.viewBox.baseVal.width;
+  }));
+  found.clipped = letters.filter((t) => {
+    const own = at(t), chart = at(t.ownerSVGElement);
+    return own.left < chart.left - 1 || own.right > chart.right + 1 || own.top < chart.top - 1;
+  }).map((t) => t.textContent);
+  const tables = all(".scroll").filter(seen);
+  found.beyond = tables.filter((b) => b.scrollWidth > b.clientWidth + 1).length;
+  found.told = tables.filter((b) => b.matches(".wide.more-right")).length;
+  found.viewport = innerWidth;
+  const ink = document.querySelector("img.ink"), kept = () => getComputedStyle(ink).filter;
+  const page = document.documentElement;
+  page.dataset.theme = "light";
+  found.inks = [kept()];
+  page.dataset.theme = "dark";
+  found.inks.push(kept());
+  delete page.dataset.theme;
   const tip = document.getElementById("tip");
   const chart = document.querySelector("svg[data-chart]"), box = at(chart);
   const where = { clientX: box.left + box.width / 2, clientY: box.top + 50, bubbles: true };
@@ -352,7 +460,19 @@ addEventListener("load", () => setTimeout(() => {
 """
 
 
-def browse(file: Path, width: int = 1280) -> tuple[str, str]:
+def in_a_frame(text: str, width: int) -> str:
+    """A page as narrow as no window of the browser is; what it found is handed out."""
+    return f"""<!doctype html><title>frame</title>
+<iframe style="width:{width}px;height:1500px;border:0" srcdoc="{html.escape(text)}"></iframe>
+<script>
+addEventListener("load", () => setInterval(() => {{
+  const found = document.querySelector("iframe").contentDocument.getElementById("found");
+  if (found && !document.getElementById("found")) document.body.append(found.cloneNode(true));
+}}, 50));
+</script>"""
+
+
+def browse(file: Path) -> tuple[str, str]:
     """The page's elements after its scripts have run, and what the console said."""
     answer = subprocess.run(
         [
@@ -362,7 +482,7 @@ def browse(file: Path, width: int = 1280) -> tuple[str, str]:
             "--disable-gpu",
             "--disable-dev-shm-usage",
             f"--user-data-dir={file.parent / 'profile'}",
-            f"--window-size={width},2000",
+            "--window-size=1280,2000",
             "--virtual-time-budget=5000",
             "--enable-logging=stderr",
             "--dump-dom",
@@ -381,13 +501,19 @@ def browse(file: Path, width: int = 1280) -> tuple[str, str]:
 @pytest.mark.parametrize("width", [1280, 390])
 def test_in_a_browser_every_figure_has_a_size_and_answers(written, facts, tmp_path, width):
     copy = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', PROBE, written)
-    (tmp_path / "probed.html").write_text(copy)
-    dom, said = browse(tmp_path / "probed.html", width)
+    (tmp_path / "probed.html").write_text(in_a_frame(copy, width))
+    dom, said = browse(tmp_path / "probed.html")
     found = json.loads(html.unescape(re.search(r'<pre id="found">(.*?)</pre>', dom, re.S).group(1)))
+    assert found["viewport"] == width
     assert (found["wrong"], said) == ([], "")
     assert found["figures"] >= 10
     assert (found["flat"], found["broken"]) == (0, 0)
     assert found["wide"] <= 0, "the page scrolls sideways"
+    assert found["letters"] > 10, "letters too small to read"
+    assert found["clipped"] == []
+    assert found["told"] == found["beyond"]
+    assert width > 390 or found["beyond"] > 0
+    assert found["inks"] == ["none", "invert(1)"]
     assert found["read"].startswith("Sample ")
     assert "retrained, averaged" in found["read"]
     assert found["left"]

@@ -7,6 +7,7 @@ import shutil
 import struct
 import tomllib
 import zlib
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ from sparsemble.members import compact
 from sparsemble.priors import Gaussian, GroupSparse, SumPrior
 from sparsemble.recipes import Recipe, builtin_names, load_recipe
 from sparsemble.reports import collect
-from sparsemble.reports.axes import axis, spread_out, whole_axis
+from sparsemble.reports.axes import axis, spread_out, tick_label, whole_axis
 from sparsemble.reports.images import grey_png, ink_png
 from sparsemble.reports.measures.advice import advise
 from sparsemble.reports.measures.background import recipe_text
@@ -31,7 +32,7 @@ from sparsemble.reports.measures.curves import Curves, StageCurve
 from sparsemble.reports.measures.patterns import kept_shares, magnitudes, pictures_of
 from sparsemble.reports.measures.spreads import FamilySpread, Histogram, Spreads, histogram
 from sparsemble.reports.measures.summary import compared
-from sparsemble.reports.measures.words import read_stretch
+from sparsemble.reports.measures.words import lowest, read_stretch
 from sparsemble.reports.opening import open_run
 from sparsemble.runs.results import FindingEntry, read_result, run_recipe
 from sparsemble.store import read_tensors
@@ -177,7 +178,27 @@ def test_a_long_text_is_read_only_as_far_as_time_allows(text, monkeypatch):
     tokens = grammar().valid[:1000]
     score = LanguageEnsemble.load(text / "ensemble").score(tokens, streams=20)
     assert curves.measured_on == "the first 1,000 tokens of the validation text"
+    assert not curves.whole
     assert curves.final.together == pytest.approx(score.curve)
+
+
+def test_a_guess_knows_only_how_frequent_words_are(text_facts):
+    corpus = grammar()
+    portion = corpus.train[: round(QUICK_TEXT["data.portion"] * len(corpus.train))]
+    train, valid = Counter(portion.tolist()), Counter(corpus.valid.tolist())
+    total = len(portion) + 234  # every word is counted once more than it occurs
+    nll = -sum(n * math.log((train[word] + 1) / total) for word, n in valid.items())
+    assert text_facts.curves[0].guessed == pytest.approx(math.exp(nll / len(corpus.valid)))
+    assert text_facts.curves[0].whole
+
+
+def test_a_guess_names_the_commonest_class_of_the_training_set(image_facts):
+    train, test = digits()
+    commonest = Counter(train.targets.tolist()).most_common(1)[0][0]
+    wrong = sum(target != commonest for target in test.targets.tolist())
+    errors, losses = image_facts.curves
+    assert errors.guessed == pytest.approx(100 * wrong / len(test))
+    assert losses.guessed == pytest.approx(math.log(10), rel=1e-2)
 
 
 def test_traces_show_every_epoch_of_both_stages(images, image_facts):
@@ -240,6 +261,11 @@ def test_costs_are_those_of_the_paper_and_of_the_result(images, image_facts):
     assert [m.total_flops for m in sizes.members] == result.member_flops
     assert sizes.dense_bytes == 4 * (sizes.dense.parameters + 60)
     assert all(sizes.sparsity(m) >= 0.8 - 1e-3 for m in sizes.members)
+
+
+def test_layers_are_named_as_people_count_them(image_facts, text_facts):
+    assert image_facts.sizes.matrices == ("layer 1", "layer 2", "layer 3")
+    assert text_facts.sizes.matrices == ("lstm1", "lstm2", "softmax")
 
 
 def test_inputs_are_counted_by_the_members_that_read_them(images, image_facts):
@@ -320,6 +346,13 @@ def test_the_two_kinds_of_doubt_are_told_apart():
     assert doubted.features == (("a", 0.0), ("b", 1.0), ("c", 0.0))
 
 
+def test_examples_that_are_all_alike_are_not_listed():
+    p = torch.tensor([0.5, 0.5]).expand(2, 12, 2)
+    data = Dataset(torch.eye(12), torch.arange(12) % 2, ("cat", "dog"))
+    found = class_facts(p, data)
+    assert (found.by_information, found.by_entropy) == ((), ())
+
+
 @pytest.mark.parametrize(
     ("shape", "side"),
     [
@@ -361,15 +394,23 @@ def test_words_have_the_probabilities_the_ensemble_scores_with(text, text_facts)
     )
 
 
-def test_extremes_and_sample_text_are_of_the_ensemble(text, text_facts):
-    found = text_facts.text
+def test_extremes_and_sample_text_are_of_the_ensemble(text, monkeypatch):
+    monkeypatch.setattr("sparsemble.reports.measures.words.ALIKE", 0.0)
+    found = collect(text).text
     told = [p.mutual_information for p in found.positions]
     assert [told[k] for k in found.most] == sorted(told, reverse=True)[:8]
-    assert found.positions[found.least[0]].entropy == min(p.entropy for p in found.positions)
+    sure = [p.entropy for p in found.positions]
+    assert [sure[k] for k in found.least] == sorted(sure)[:8]
     assert found.context(2) == tuple(p.word for p in found.positions[:2])
     ensemble = LanguageEnsemble.load(text / "ensemble")
     assert found.drawn == tuple(ensemble.generate(80, seed=0))
     assert len(read_stretch(ensemble, grammar().valid[:7])) == 7
+
+
+def test_where_all_positions_are_alike_none_is_listed():
+    assert lowest([-0.0001, -0.0005, 0.0], 1e-3) == ()
+    assert lowest([-0.0001, -0.2, -0.1], 1e-3) == (1, 2, 0)
+    assert len(lowest([float(k) for k in range(20)], 1e-3)) == 8
 
 
 # --- summary and advice ----------------------------------------------------------------------
@@ -388,8 +429,19 @@ def test_a_baseline_in_the_folder_is_what_the_run_is_held_against(text, tmp_path
     shutil.copytree(text, folder / "baseline")
     summary = collect(folder).summary
     assert summary.contenders[1].name == "the baseline grammar"
+    assert summary.baseline is summary.contenders[1]
     assert summary.outcome == "same"
     assert summary.floor == pytest.approx(math.exp(grammar().true_nll["test"]))
+
+
+def test_a_baseline_of_other_data_is_not_compared(text, tmp_path):
+    folder = shutil.copytree(text, tmp_path / "run")
+    run_recipe(load_recipe("grammar", QUICK_TEXT | {"data.portion": 0.04}), folder / "baseline")
+    summary = collect(folder).summary
+    assert summary.baseline is None
+    assert [c.name for c in summary.contenders] == ["this ensemble", "its best single member"]
+    told = "The baseline grammar is of different data and not compared: the recipes differ in"
+    assert summary.verdict.endswith(f"{told} data.portion.")
 
 
 @pytest.mark.parametrize(
@@ -400,6 +452,7 @@ def test_a_baseline_in_the_folder_is_what_the_run_is_held_against(text, tmp_path
         (2.0, 3.0, 100_000, ("better", True)),
         (3.0, 2.0, 100_000, ("worse", True)),
         (2.0, 2.0, 1000, ("same", False)),
+        (91.19286510590858, 91.19286510590855, 1000, ("same", False)),
         (99.8, 100.0, None, ("same", False)),
         (98.0, 100.0, None, ("better", True)),
     ],
@@ -408,10 +461,12 @@ def test_differences_that_chance_explains_are_not_called_clear(own, other, examp
     assert compared(own, other, examples) == answer
 
 
-def curves(sampled, final, alone=None):
+def curves(sampled, final, alone=None, guessed=90.0):
     return Curves(
         "Error %",
         "a set",
+        True,
+        guessed,
         (
             StageCurve("sampled", (sampled, sampled), (sampled, sampled)),
             StageCurve("retrained", alone or (final, final), (final, final)),
@@ -443,6 +498,11 @@ def advice(found=None, *, curve=None, differing=0.02, rollbacks=0, findings=()):
         ({}, set()),
         ({"found": spreads(held=0.1)}, {"prior and pruning"}),
         ({"found": spreads(near_zero=2)}, {"groups"}),
+        ({"found": spreads(near_zero=99)}, {"groups"}),
+        ({"found": spreads(near_zero=98)}, set()),
+        ({"curve": curves(89.0, 89.0), "differing": 0.5}, {"what was learned"}),
+        ({"curve": curves(4.0, 4.0, guessed=4.2)}, {"what was learned"}),
+        ({"curve": curves(80.0, 80.0), "differing": 0.5}, set()),
         ({"found": spreads(threshold=2e-4)}, {"noise and pruning"}),
         ({"differing": 0.002}, {"members"}),
         ({"curve": curves(5.0, 2.0)}, {"noise in the samples"}),
@@ -458,6 +518,51 @@ def test_advice_is_given_where_something_is_wrong(changes, topics):
 def test_what_wants_attention_comes_first():
     answers = advise((), curves(2.0, 2.5), None, sparsity=None, differing=0.02, rollbacks=1)
     assert [a.verdict for a in answers] == ["attention", "attention", "good"]
+
+
+@pytest.mark.parametrize(
+    ("sampled", "remedy"),
+    [(89.0, "a weaker prior (prior.penalty), a lower temperature"), (40.0, "less sparsity")],
+)
+def test_networks_that_guess_are_told_what_to_change(sampled, remedy):
+    found = advise((), curves(sampled, 89.0), spreads(), sparsity=0.9, differing=0.5, rollbacks=0)
+    (told,) = [a for a in found if a.topic == "what was learned"]
+    assert "89.00 % error, guessing by frequency alone has 90.00 % error" in told.text
+    assert remedy in told.text
+    assert [a.topic for a in found if a.verdict == "good"] == ["prior and pruning", "groups"]
+
+
+def test_a_prior_that_holds_everything_near_zero_is_too_strong():
+    found = advise(
+        (), curves(2.0, 2.0), spreads(near_zero=100), sparsity=0.9, differing=0.02, rollbacks=0
+    )
+    assert (found[0].topic, found[0].verdict) == ("groups", "attention")
+    assert "weaker prior" in found[0].text
+    assert "prior and pruning" not in {a.topic for a in found}
+
+
+@pytest.mark.parametrize(
+    ("verdict", "text"),
+    [("neutral", "trace too short to judge"), ("good", "the potential is stationary")],
+)
+def test_what_could_not_be_judged_is_not_called_good(verdict, text):
+    finding = FindingEntry(question="stationarity", verdict=verdict, text=text)
+    found = advise((finding,), curves(2.0, 2.0), None, sparsity=None, differing=0.02, rollbacks=0)
+    assert [a.verdict for a in found if a.topic == "stationarity"] == [verdict]
+
+
+def test_advice_judged_on_test_images_says_so(image_facts, text_facts):
+    told = {a.topic: a.judged_on for a in image_facts.advice}
+    for topic in ("members", "pruning and retraining"):
+        assert told[topic] == "the test images: choose settings on held-out data, data.held_out"
+    assert told["noise"] == told["groups"] == ""
+    # Of language models on the validation text, which is for choosing.
+    assert {a.judged_on for a in text_facts.advice} == {""}
+
+
+def test_advice_judged_on_held_out_images_needs_no_warning(tmp_path):
+    run_recipe(load_recipe("digits", QUICK | {"data.held_out": 100}), tmp_path)
+    assert {a.judged_on for a in collect(tmp_path).advice} == {""}
 
 
 # --- the background --------------------------------------------------------------------------
@@ -589,6 +694,15 @@ def test_dense_ensembles_have_one_stage(tmp_path):
     assert facts.summary.verdict.startswith("2 networks, averaged, err on")
 
 
+def test_a_run_that_lost_all_its_weights_is_told_so(tmp_path):
+    run_recipe(load_recipe("digits", QUICK | {"prune.sparsity": 0.99999}), tmp_path)
+    facts = collect(tmp_path)
+    assert facts.summary.contenders[1].parameters == facts.summary.contenders[1].flops == 0
+    assert (facts.classes.by_information, facts.classes.by_entropy) == ((), ())
+    wanting = {a.topic for a in facts.advice if a.verdict == "attention"}
+    assert "what was learned" in wanting
+
+
 # --- pictures and axes -----------------------------------------------------------------------
 
 
@@ -644,6 +758,8 @@ def test_axes_have_round_ticks_and_cover_the_values():
     assert (found(0.0), found(0.1)) == (0, 100)
     flat = axis([3.0, 3.0], 0, 1)
     assert flat.low < 3 < flat.high
+    nearly = axis([2.30610736, 2.30610737], 0, 1)
+    assert len(set(map(tick_label, nearly.ticks))) == len(nearly.ticks) > 2
     assert whole_axis(1, 18, 0, 1).ticks == (1.0, 5.0, 10.0, 15.0)
 
 

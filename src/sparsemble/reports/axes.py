@@ -6,6 +6,9 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+_FLAT = 1e-5
+"""Values that differ by less of their size are drawn as one: their ticks would read the same."""
+
 
 @dataclass(frozen=True)
 class Axis:
@@ -45,7 +48,7 @@ def axis(
     finite = [value for value in values if math.isfinite(value)] or [0.0, 1.0]
     bottom = min(finite) if low is None else low
     top = max(finite) if high is None else high
-    if top - bottom < 1e-9 * max(abs(top), abs(bottom), 1e-30):
+    if top - bottom < _FLAT * max(abs(top), abs(bottom), 1e-30):
         margin = abs(top) / 10 or 1.0
         bottom, top = (bottom if low is not None else bottom - margin), top + margin
     step = round_step((top - bottom) / (most - 1))
@@ -100,7 +103,7 @@ def tick_label(value: float) -> str:
     """A tick in as few figures as it needs."""
     if value != 0 and abs(value) < 1e-3:
         return f"{value:.3g}".replace("e-0", "e-").replace("-", "−")
-    return f"{value:,.6g}".replace("-", "−")
+    return f"{value:,.7g}".replace("-", "−")
 
 
 def spread_out(places: list[float], gap: float, low: float, high: float) -> list[float]:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from sparsemble.reports.axes import axis, log_axis, spread_out, tick_label, whole_axis
+from sparsemble.reports.axes import Axis, axis, log_axis, spread_out, tick_label, whole_axis
 from sparsemble.reports.drawing import (
     BOTTOM,
     HEIGHT,
@@ -21,23 +21,28 @@ from sparsemble.reports.drawing import (
     WIDTH,
     Line,
     Mark,
+    Plot,
     drawn,
     event,
     frame,
+    left_edge,
     level,
     power,
     svg,
-    time,
+    text_width,
+    times,
 )
 from sparsemble.reports.images import data_uri
 from sparsemble.reports.markup import Html, element
 from sparsemble.reports.measures.classes import Bin
 from sparsemble.reports.numbers import figure
 
-_LETTER = 7.3
-"""Width of a letter of a label, roughly."""
 _POINTS = 400
-"""Points of a line at most; longer ones are thinned."""
+"""Points of a line at most, but for its last; longer ones are thinned."""
+_APART = 19
+"""Between the labels of lines."""
+_BOLD = 1.1
+"""How much wider they are than plain text."""
 
 
 __all__ = ["Bars", "Line", "Mark", "bar_chart", "line_chart", "picture", "reliability_chart"]
@@ -61,7 +66,7 @@ def line_chart(
     x_label: str,
     y_label: str,
     levels: Sequence[Mark] = (),
-    times: Sequence[Mark] = (),
+    marks: Sequence[Mark] = (),
     events: Sequence[float] = (),
     low: float | None = None,
     high: float | None = None,
@@ -69,30 +74,66 @@ def line_chart(
 ) -> Html:
     """Lines over counted places (members, epochs).
 
-    `levels` are horizontal marks, `times` upright ones, `events` small ones on the axis.
+    `levels` are horizontal, `marks` upright, `events` small marks on the axis.
     """
-    step = max(1, math.ceil(len(places) / _POINTS))
-    places = places[::step]
-    lines = [replace(line, values=line.values[::step]) for line in lines]
-    ends = [line for line in lines if line.label and any(map(math.isfinite, line.values))]
-    words = [line.label for line in ends] + [mark.label for mark in levels]
-    right = WIDTH - 12 - min(140.0, _LETTER * max(map(len, words), default=0))
-    xs = whole_axis(int(min(places)), math.ceil(max(places)), LEFT, right)
+    places, lines = _thinned(places, lines)
+    ends = _ends(lines, levels)
     values = [v for line in lines for v in line.values] + [mark.at for mark in levels]
     ys = log_axis(values, BOTTOM, TOP) if log else axis(values, BOTTOM, TOP, low=low, high=high)
+    left = left_edge(map(tick_label, ys.ticks))
+    right = WIDTH - 12 - _BOLD * max((text_width(word) for word, _, _ in ends), default=0)
+    xs = whole_axis(int(min(places)), math.ceil(max(places)), left, right)
     named = f"{y_label}, log scale".removeprefix(", ") if log else y_label
-    parts = [*frame(xs, ys, right, x_label, named, [tick_label(t) for t in xs.ticks])]
-    parts += [level(mark, ys, right) for mark in levels]
-    parts += [time(mark, xs) for mark in times if xs.low <= mark.at <= xs.high]
-    parts += [event(xs(at)) for at in events]
-    parts += [drawn(line, places, xs, ys) for line in lines]
-    parts.append(element("line", class_="cursor", x1=0, x2=0, y1=TOP, y2=BOTTOM))
-    heights = [ys(next(v for v in line.values[::-1] if math.isfinite(v))) for line in ends]
-    heights += [ys(mark.at) for mark in levels]
-    tones = [f"label t{line.tone}" for line in ends] + ["label level"] * len(levels)
-    for word, tone, y in zip(words, tones, spread_out(heights, 14, TOP + 4, BOTTOM), strict=True):
-        parts.append(element("text", word, class_=tone, x=right + 8, y=y + 4))
-    read = {
+    upright, plot = times(marks, Plot(xs, ys), named)
+    parts = [
+        *frame(plot, x_label, named, [tick_label(t) for t in xs.ticks]),
+        *(level(mark, plot) for mark in levels),
+        *upright,
+        *(event(xs(at)) for at in events),
+        *(drawn(line, places, plot) for line in lines),
+        element("line", class_="cursor", x1=0, x2=0, y1=TOP, y2=BOTTOM),
+        *_end_labels(ends, plot),
+    ]
+    read = json.dumps(_readout(places, lines, x_label, xs), separators=(",", ":"))
+    return svg(title, description, parts, rise=plot.rise, data_chart=read)
+
+
+def _thinned(
+    places: Sequence[float], lines: Sequence[Line]
+) -> tuple[Sequence[float], Sequence[Line]]:
+    """At most so many points, the last among them."""
+    step = math.ceil(len(places) / _POINTS)
+    if step <= 1:
+        return places, lines
+    kept = sorted({*range(0, len(places), step), len(places) - 1})
+    return [places[k] for k in kept], [
+        replace(line, values=tuple(line.values[k] for k in kept)) for line in lines
+    ]
+
+
+def _ends(lines: Sequence[Line], levels: Sequence[Mark]) -> list[tuple[str, str, float]]:
+    """Words at the right edge: what they say, their class, and the value they stand at."""
+    found = []
+    for line in lines:
+        finite = [value for value in line.values if math.isfinite(value)]
+        if line.label and finite:
+            found.append((line.label, f"label t{line.tone}", finite[-1]))
+    return found + [(mark.label, "label level", mark.at) for mark in levels]
+
+
+def _end_labels(ends: Sequence[tuple[str, str, float]], plot: Plot) -> list[Html]:
+    places = spread_out([plot.ys(value) for _, _, value in ends], _APART, TOP + 4, BOTTOM)
+    return [
+        element("text", word, class_=kind, x=plot.xs.end + 8, y=y + 4)
+        for (word, kind, _), y in zip(ends, places, strict=True)
+    ]
+
+
+def _readout(
+    places: Sequence[float], lines: Sequence[Line], x_label: str, xs: Axis
+) -> dict[str, object]:
+    """What the page's script shows at the pointer."""
+    return {
         "x": [_short(x) for x in places],
         "word": x_label,
         "from": xs.low,
@@ -105,7 +146,6 @@ def line_chart(
             for line in lines
         ],
     }
-    return svg(title, description, parts, data_chart=json.dumps(read, separators=(",", ":")))
 
 
 def bar_chart(
@@ -125,18 +165,18 @@ def bar_chart(
     With `powers` the edges are decimal logarithms; with `root` heights are square roots, so that
     small counts stay visible beside large ones.
     """
-    right = WIDTH - 14
     scaled = math.sqrt if root else float
+    tallest = max(scaled(v) for bars in series for v in bars.values)
+    ys = axis([0, tallest or 1], BOTTOM, TOP, low=0)
+    heights = [tick_label(t * t if root else t) for t in ys.ticks]
     every = [*edges, *(mark.at for mark in marks)] if powers else edges
-    xs = axis([], LEFT, right, low=min(every), high=max(every), most=8)
+    xs = axis([], left_edge(heights), WIDTH - 20, low=min(every), high=max(every), most=8)
     if powers:
         whole = range(math.ceil(xs.low - 1e-9), math.floor(xs.high + 1e-9) + 1)
         xs = replace(xs, ticks=tuple(map(float, whole)))
     words = [power(int(t)) if powers else tick_label(t) for t in xs.ticks]
-    tallest = max(scaled(v) for bars in series for v in bars.values)
-    ys = axis([0, tallest or 1], BOTTOM, TOP, low=0)
-    heights = [tick_label(t * t if root else t) for t in ys.ticks]
-    parts = [*frame(xs, ys, right, x_label, y_label, words, heights)]
+    upright, plot = times(marks, Plot(xs, ys), y_label)
+    parts = [*frame(plot, x_label, y_label, words, heights)]
     for place, bars in enumerate(series):
         for low, high, value in zip(edges, edges[1:], bars.values, strict=False):
             wide = (xs(high) - xs(low)) / len(series)
@@ -154,19 +194,17 @@ def bar_chart(
                         data_tip=f"{bars.name}: {figure(value)} from {ends[0]} to {ends[1]}",
                     )
                 )
-    shown = [mark for mark in marks if xs.low <= mark.at <= xs.high]
-    parts += [time(mark, xs, row) for row, mark in enumerate(shown)]
-    return svg(title, description, parts)
+    return svg(title, description, [*parts, *upright], rise=plot.rise)
 
 
 def reliability_chart(
     title: str, description: str, series: Sequence[tuple[str, Sequence[Bin]]]
 ) -> Html:
     """Accuracy over confidence; a larger dot holds more predictions, below the line too sure."""
-    side = 320
+    side = 310
     xs = axis([], LEFT, LEFT + side, low=0, high=1)
     ys = axis([], TOP + side, TOP, low=0, high=1)
-    parts = [*frame(xs, ys, xs.end, "Confidence", "Accuracy", list(map(tick_label, xs.ticks)))]
+    parts = [*frame(Plot(xs, ys), "Confidence", "Accuracy", list(map(tick_label, xs.ticks)))]
     ends = {"x1": xs(0), "y1": ys(0), "x2": xs(1), "y2": ys(1)}
     parts.append(element("line", class_="diagonal", **ends))
     parts.append(element("text", "calibrated", class_="label level", x=xs(0.03), y=ys(0.12)))

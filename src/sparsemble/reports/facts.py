@@ -9,6 +9,7 @@ from pathlib import Path
 from sparsemble.data import Corpus
 from sparsemble.ensemble import Ensemble, LanguageEnsemble
 from sparsemble.ensemble.metrics import disagreement
+from sparsemble.recipes.models import ImageData
 from sparsemble.reports.measures.advice import Advice, advise
 from sparsemble.reports.measures.background import Background, background
 from sparsemble.reports.measures.classes import ClassFacts, class_facts
@@ -66,6 +67,7 @@ def collect(
             sparsity=None if how is None else how.sparsity,
             differing=differing,
             rollbacks=run.result.rollbacks,
+            judged_on=_not_to_choose_on(run),
         ),
         curves,
         stage_traces(run),
@@ -78,6 +80,19 @@ def collect(
         background(run, without=without),
         bool(run.sample_files),
     )
+
+
+def _not_to_choose_on(run: FinishedRun) -> str:
+    """What a classifier's figures come from if it is a test set, and what to choose settings on.
+
+    Those of language models come from the validation text, which is for choosing.
+    """
+    about = run.recipe.data
+    if isinstance(run.data, Corpus) or (isinstance(about, ImageData) and about.held_out):
+        return ""
+    if isinstance(about, ImageData):
+        return "the test images: choose settings on held-out data, data.held_out"
+    return "the test examples: choose settings on some held out of the training set"
 
 
 def _predictions(

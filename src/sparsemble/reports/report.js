@@ -97,6 +97,18 @@
     choose();
   }
 
+  // A table wider than its place says so, and fades out where it goes on.
+  for (const box of document.querySelectorAll(".scroll")) {
+    const look = () => {
+      box.classList.toggle("wide", box.scrollWidth > box.clientWidth + 1);
+      box.classList.toggle("more-left", box.scrollLeft > 1);
+      box.classList.toggle("more-right", box.scrollLeft + box.clientWidth < box.scrollWidth - 1);
+    };
+    box.addEventListener("scroll", look, { passive: true });
+    look();
+    new ResizeObserver(() => requestAnimationFrame(look)).observe(box);
+  }
+
   const large = document.getElementById("large");
   for (const picture of document.querySelectorAll("button.picture"))
     picture.addEventListener("click", () => {

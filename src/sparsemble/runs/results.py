@@ -18,6 +18,7 @@ from sparsemble.recipes.models import CustomNetwork, ImageData
 from sparsemble.runs import Learned, learn, provenance
 from sparsemble.settings import Settings
 from sparsemble.stages import Observer
+from sparsemble.stages.diagnostics import Verdict
 from sparsemble.store import read_json, write_json
 
 VALID_STREAMS = 20
@@ -28,7 +29,7 @@ class FindingEntry(Settings):
     """A diagnostic finding, as a result file keeps it."""
 
     question: str
-    verdict: str
+    verdict: Verdict
     text: str
 
 

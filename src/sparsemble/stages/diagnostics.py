@@ -16,6 +16,8 @@ from torch import Tensor
 
 from sparsemble.stages.history import EpochRecord
 
+Verdict = Literal["attention", "neutral", "good"]
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -23,7 +25,7 @@ class Finding:
 
     question: str
     figure: float
-    verdict: Literal["good", "attention"]
+    verdict: Verdict
     text: str
 
 
@@ -53,14 +55,14 @@ def diagnose(
 def _noise(settled: Sequence[EpochRecord]) -> Finding:
     ratios = sorted(r.noise_to_drift for r in settled if math.isfinite(r.noise_to_drift))
     ratio = ratios[len(ratios) // 2] if ratios else math.inf
-    text, verdict = f"injected noise is {ratio:.2g} times the gradient step", "good"
+    text = f"injected noise is {ratio:.2g} times the gradient step"
     if ratio > 30:
         text += ": it dominates; lower the temperature"
-        verdict = "attention"
-    elif 0 < ratio < 0.03:
+        return Finding("noise", ratio, "attention", text)
+    if 0 < ratio < 0.03:
         text += ": it vanishes, the chain is nearly plain SGD; raise the temperature"
-        verdict = "attention"
-    return Finding("noise", ratio, verdict, text)  # type: ignore[arg-type]
+        return Finding("noise", ratio, "attention", text)
+    return Finding("noise", ratio, "good", text)
 
 
 def _stationarity(settled: Sequence[EpochRecord]) -> Finding:
@@ -74,7 +76,7 @@ def _stationarity(settled: Sequence[EpochRecord]) -> Finding:
             difference = float(last.mean() - first.mean())
             scores.append(difference / math.sqrt(float(spread) + 1e-24))
     if not scores:
-        return Finding("stationarity", math.nan, "good", "trace too short to judge")
+        return Finding("stationarity", math.nan, "neutral", "trace too short to judge")
     score = max(scores, key=abs)
     if score < -4:
         text = f"the potential still falls after burn-in (z = {score:.1f}); lengthen the burn-in"
@@ -91,7 +93,8 @@ def _diversity(labels: Tensor, of: str, *, seen: bool) -> Finding:
     text = f"a member differs from the majority on {100 * error:.2f} % of the {of}"
     if error < 1e-3 and seen:
         text += ", which they fit: only validation data could tell how different they are"
-    elif error < 1e-3:
+        return Finding("diversity", error, "neutral", text)
+    if error < 1e-3:
         return Finding(
             "diversity",
             error,

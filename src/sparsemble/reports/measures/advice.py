@@ -1,25 +1,28 @@
 """What the run says about its own settings, in plain words, with what to change.
 
 The findings kept with the result are about the chain. Added here are questions that need the
-samples and the evaluation set: did the prior make the sparsity that pruning asks for, do the
-members differ where it counts, did retraining make up for what pruning cost?
+samples and the evaluation set: was anything learned, did the prior make the sparsity that pruning
+asks for, do the members differ where it counts, did retraining make up for what pruning cost?
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import mean
-from typing import Literal
+from typing import get_args
 
 from sparsemble.reports.measures.curves import Curves
 from sparsemble.reports.measures.spreads import Spreads
 from sparsemble.runs.results import FindingEntry
-
-Verdict = Literal["good", "attention"]
+from sparsemble.stages.diagnostics import Verdict
 
 _FEW_GROUPS = 0.05
 """With fewer groups near zero than this, pruning finds little structure."""
+_ALL_GROUPS = 0.98
+"""With more near zero than this, the prior or the noise has left nothing to learn with."""
+_GUESSING = 0.9
+"""A network whose error or perplexity is above this share of a guess's has learned little."""
 _HELD = 0.5
 """At least this share of what pruning cuts should have been held near zero by the prior."""
 _ALIKE = 0.2
@@ -34,11 +37,15 @@ _LOST = 1.05
 
 @dataclass(frozen=True)
 class Advice:
-    """One answer: the question, whether something should change, and what."""
+    """One answer: the question, whether something should change, and what.
+
+    `judged_on` names the test examples, and what to choose settings on instead, if it took them.
+    """
 
     topic: str
     verdict: Verdict
     text: str
+    judged_on: str = ""
 
 
 def advise(
@@ -49,30 +56,38 @@ def advise(
     sparsity: float | None,
     differing: float | None,
     rollbacks: int,
+    judged_on: str = "",
 ) -> tuple[Advice, ...]:
     """All answers, those that want attention first.
 
-    `differing` is the probability that two members give different labels to an example.
+    `differing` is the probability that two members give different labels to an example;
+    `judged_on` names what the curves were measured on if that is no data to choose settings on.
     """
-    answers = [
-        Advice(f.question, "attention" if f.verdict == "attention" else "good", f.text)
-        for f in findings
-    ]
+    answers = [Advice(f.question, f.verdict, f.text) for f in findings]
     if spreads is not None and sparsity is not None:
         answers += _about_sparsity(spreads, sparsity)
-    answers += _about_members(curves, differing)
-    answers += _about_stages(curves)
+    measured = _about_curves(curves, differing, pruned=sparsity is not None)
+    answers += [replace(answer, judged_on=judged_on) for answer in measured]
     if rollbacks:
         times = "once" if rollbacks == 1 else f"{rollbacks} times"
         text = f"a chain diverged and was rolled back {times}; a lower learning rate is safer"
         answers.append(Advice("divergence", "attention", text))
-    return tuple(sorted(answers, key=lambda answer: answer.verdict != "attention"))
+    order = get_args(Verdict)
+    return tuple(sorted(answers, key=lambda answer: order.index(answer.verdict)))
 
 
 def _about_sparsity(spreads: Spreads, sparsity: float) -> list[Advice]:
     """Can magnitude pruning tell the weights that matter from those the prior holds at zero?"""
     if spreads.width is None or spreads.thermal is None or not spreads.thresholds:
         return []
+    near = 100 * spreads.near_zero
+    share = f"{near:.1f} % of the groups are near zero in the last sample"
+    if spreads.near_zero > _ALL_GROUPS:
+        share += (
+            ": hardly a unit is left to learn with, and what pruning keeps is little but chance; "
+            "take a weaker prior (prior.penalty) or a lower temperature"
+        )
+        return [Advice("groups", "attention", share)]
     threshold, width = min(spreads.thresholds.values()), spreads.width
     cut = min(1.0, spreads.held / sparsity) if sparsity else 1.0
     shown = (
@@ -96,11 +111,44 @@ def _about_sparsity(spreads: Spreads, sparsity: float) -> list[Advice]:
         )
     else:
         strength = Advice("prior and pruning", "good", shown)
-    share = f"{100 * spreads.near_zero:.1f} % of the groups are near zero in the last sample"
     if spreads.near_zero < _FEW_GROUPS:
         share += ": whole units will hardly go, so FLOPs stay high; raise the penalty"
         return [strength, Advice("groups", "attention", share)]
     return [strength, Advice("groups", "good", share)]
+
+
+def _about_curves(curves: Curves, differing: float | None, *, pruned: bool) -> list[Advice]:
+    """What the networks do with data they were not trained on."""
+    told = _about_members(curves, differing) + _about_stages(curves)
+    guessing = _about_guessing(curves, pruned=pruned)
+    if guessing is None:
+        return told
+    # Networks that guess may agree or differ as they like: nothing about them is good.
+    return [
+        guessing,
+        *(replace(a, verdict="neutral") if a.verdict == "good" else a for a in told),
+    ]
+
+
+def _about_guessing(curves: Curves, *, pruned: bool) -> Advice | None:
+    """Do the members know more than how frequent classes or words are?"""
+    reached, limit = curves.final.together[-1], _GUESSING * curves.guessed
+    if reached <= limit:
+        return None
+    text = (
+        f"together the members have {_shown(curves, reached)}, guessing by frequency alone has "
+        f"{_shown(curves, curves.guessed)}"
+    )
+    sampled = curves.of("sampled")
+    if pruned and sampled is not None and sampled.together[-1] <= limit:
+        text += ": pruning took what had been learned; ask for less sparsity, or retrain longer"
+    else:
+        less = ", or less sparsity" if pruned else ""
+        text += (
+            ": hardly anything was learned; take a weaker prior (prior.penalty), a lower "
+            f"temperature, more epochs{less}"
+        )
+    return Advice("what was learned", "attention", text)
 
 
 def _about_members(curves: Curves, differing: float | None) -> list[Advice]:

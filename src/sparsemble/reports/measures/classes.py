@@ -16,6 +16,8 @@ from sparsemble.ensemble.uncertainty import uncertainty
 
 DOUBTED = 10
 """Examples shown for each kind of uncertainty."""
+ALIKE = 5e-3
+"""Uncertainties that differ by less, in nats, are no reason to show one example before another."""
 _FEATURES = 8
 _SMALLEST_IMAGE = 64
 """A square number of features below this is more likely a table's than an image's."""
@@ -50,7 +52,10 @@ class Doubted:
 
 @dataclass(frozen=True)
 class ClassFacts:
-    """What the evaluation set shows; `confusion[true][predicted]` counts examples."""
+    """What the evaluation set shows; `confusion[true][predicted]` counts examples.
+
+    Of doubted examples there are none where all are alike in that.
+    """
 
     class_names: tuple[str, ...]
     examples: int
@@ -109,7 +114,9 @@ def image_side(shape: Sequence[int]) -> tuple[int, int] | None:
 
 
 def _most(doubt: Tensor, probabilities: Tensor, data: Dataset) -> tuple[Doubted, ...]:
-    """The examples with the largest doubt, most first."""
+    """The examples with the largest doubt, most first; none if it is the same for all."""
+    if float(doubt.max() - doubt.min()) < ALIKE:
+        return ()
     both = uncertainty(probabilities)
     mean = probabilities.mean(0)
     labels = probabilities.argmax(-1)

@@ -43,6 +43,10 @@ class Curves:
 
     metric: str
     measured_on: str
+    whole: bool
+    """Is that all of the data that the result was measured on?"""
+    guessed: float
+    """The metric of guessing by how frequent classes or words are in the training data."""
     stages: tuple[StageCurve, ...]
 
     @property
@@ -65,7 +69,10 @@ def final_stage(run: FinishedRun) -> StageName:
 def class_curves(run: FinishedRun, test: Dataset, measured_on: str) -> tuple[Curves, Curves]:
     """Error % and NLL of classifiers on the evaluation set."""
     assert isinstance(run.ensemble, Ensemble)
+    assert not isinstance(run.data, Corpus)
     scaling = run.ensemble.scaling
+    shares = frequencies(run.data[0].targets, len(test.class_names)).expand(len(test), -1)
+    guessed = [measured(shares, test.targets) for measured in _MEASURED]
 
     def probabilities(member: Member) -> Tensor:
         return Ensemble([member], scaling=scaling).member_probabilities(test.inputs)[0]
@@ -83,8 +90,8 @@ def class_curves(run: FinishedRun, test: Dataset, measured_on: str) -> tuple[Cur
         errors.append(StageCurve(stage, own_error, error))
         losses.append(StageCurve(stage, own_loss, loss))
     return (
-        Curves("Error %", measured_on, tuple(errors)),
-        Curves("NLL", measured_on, tuple(losses)),
+        Curves("Error %", measured_on, True, guessed[0], tuple(errors)),
+        Curves("NLL", measured_on, True, guessed[1], tuple(losses)),
     )
 
 
@@ -113,7 +120,15 @@ def text_curves(run: FinishedRun, corpus: Corpus) -> Curves:
         curves.append(StageCurve(stage, tuple(alone), tuple(together)))
     whole = len(tokens) == len(corpus.valid)
     part = "" if whole else f"the first {len(tokens):,} tokens of "
-    return Curves("Perplexity", f"{part}the validation text", tuple(curves))
+    unigram = frequencies(corpus.train, len(vocabulary.words))[tokens].log()
+    guessed = min(math.exp(-float(unigram.mean())), len(vocabulary.words))
+    return Curves("Perplexity", f"{part}the validation text", whole, guessed, tuple(curves))
+
+
+def frequencies(labels: Tensor, kinds: int) -> Tensor:
+    """How probable classes or words are by their counts, each counted once more than it occurs."""
+    counts = torch.bincount(labels, minlength=kinds).double() + 1
+    return counts / counts.sum()
 
 
 def _stages(run: FinishedRun) -> Iterator[tuple[StageName, Iterator[Member]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sparsemble.reports.opening import FinishedRun
@@ -24,7 +25,10 @@ class NetworkSize:
 
 @dataclass(frozen=True)
 class Sizes:
-    """The members and the dense network; `bytes` counts weights and biases as 32-bit floats."""
+    """The members and the dense network; `bytes` counts weights and biases as 32-bit floats.
+
+    `matrices` are named for people: a layer known only by its place among modules by its number.
+    """
 
     spaces: tuple[str, ...]
     matrices: tuple[str, ...]
@@ -46,12 +50,24 @@ def member_sizes(run: FinishedRun) -> Sizes:
     how = run.recipe.prune
     return Sizes(
         tuple(space.name for space in run.layout.spaces),
-        names,
+        layer_names(names),
         _size(dense, names),
         tuple(_size(member.cost, names) for member in run.ensemble),
         None if how is None else how.sparsity,
         run.ensemble.cost.bytes,
         4 * sum(p.numel() for p in run.blank.parameters()),
+    )
+
+
+def layer_names(matrices: Sequence[str]) -> tuple[str, ...]:
+    """What people call the multiplications of a network.
+
+    >>> layer_names(["0", "2", "body.4", "head"])
+    ('layer 1', 'layer 2', 'layer 3', 'head')
+    """
+    return tuple(
+        f"layer {number}" if name.rpartition(".")[2].isdecimal() else name
+        for number, name in enumerate(matrices, 1)
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import mean
 from typing import Literal
@@ -54,6 +55,8 @@ class Summary:
     main: int
     """Which of the metrics decides."""
     contenders: tuple[Contender, ...]
+    baseline: Contender | None
+    """The one among them that the recipe names; none that was learned on other data."""
     outcome: Outcome
     clear: bool
     """Is the difference more than chance could explain?"""
@@ -84,9 +87,12 @@ def run_summary(run: FinishedRun) -> Summary:
     known = TEXT_METRICS if text else CLASS_METRICS
     columns = tuple(column for column in known if column[1] in result.metrics)
     contenders = [_whole("this ensemble", result, columns)]
-    if run.baseline is not None:
-        contenders.append(_whole(f"the baseline {run.baseline.recipe.name}", run.baseline, columns))
-    contenders.append(_single(result, columns))
+    unlike = _unlike_data(run)
+    baseline = None
+    if run.baseline is not None and not unlike:
+        baseline = _whole(f"the baseline {run.baseline.recipe.name}", run.baseline, columns)
+        contenders.append(baseline)
+    contenders.append(_single(run, columns))
     main = len(columns) - 1 if text else 0
     where = measured_on(run)
     own, other = (contender.figures[main] for contender in contenders[:2])
@@ -105,9 +111,10 @@ def run_summary(run: FinishedRun) -> Summary:
         tuple(name for name, _, _ in columns),
         main,
         tuple(contenders),
+        baseline,
         outcome,
         clear,
-        _verdict(contenders[0], contenders[1], main, outcome, clear, where, run),
+        _verdict(contenders, main, outcome, clear, where, run) + unlike,
         truth if text else None,
         result.seconds,
         result.rollbacks,
@@ -126,7 +133,7 @@ def compared(own: float, other: float, examples: int | None) -> tuple[Outcome, b
         same = abs(own - other) <= margin
     else:
         spread = sum(p * (100 - p) for p in (own, other)) / examples
-        margin, same = 2 * math.sqrt(spread), own == other
+        margin, same = 2 * math.sqrt(spread), math.isclose(own, other)
     clear = abs(own - other) > margin
     return "same" if same else "better" if own < other else "worse", clear
 
@@ -142,10 +149,27 @@ def _whole(name: str, result: Result, columns: tuple[tuple[str, str, float], ...
     )
 
 
-def _single(result: Result, columns: tuple[tuple[str, str, float], ...]) -> Contender:
+def _unlike_data(run: FinishedRun) -> str:
+    """A sentence if the baseline was learned or measured on other data, so nothing compares."""
+    if run.baseline is None:
+        return ""
+    about = [
+        {} if recipe.data is None else recipe.data.model_dump()
+        for recipe in (run.recipe, run.baseline.recipe)
+    ]
+    keys = dict.fromkeys([*about[0], *about[1]])
+    differ = [key for key in keys if about[0].get(key) != about[1].get(key)]
+    if not differ:
+        return ""
+    return (
+        f" The baseline {run.baseline.recipe.name} is of different data and not compared: the "
+        f"recipes differ in {', '.join(f'data.{key}' for key in differ)}."
+    )
+
+
+def _single(run: FinishedRun, columns: tuple[tuple[str, str, float], ...]) -> Contender:
     """The best member on the validation text; of classifiers the members' mean."""
-    dense_parameters = result.parameters / result.parameters_ratio
-    dense_flops = result.flops / result.flops_ratio
+    result, dense = run.result, run.ensemble.cost
     if "valid_perplexity" in result.metrics:
         own = result.curves["valid_members"]
         best = own.index(min(own))
@@ -160,7 +184,7 @@ def _single(result: Result, columns: tuple[tuple[str, str, float], ...]) -> Cont
         _scaled(result.metrics.get(key), factor)
         for key, (_, _, factor) in zip(keys, columns, strict=True)
     )
-    parameters, flops = costs[0] / dense_parameters, costs[1] / dense_flops
+    parameters, flops = costs[0] / dense.dense_parameters, costs[1] / dense.dense_flops
     return Contender(name, 1, tuple(figures), parameters, flops, None)
 
 
@@ -169,14 +193,14 @@ def _scaled(value: float | None, factor: float) -> float | None:
 
 
 def _verdict(
-    own: Contender,
-    other: Contender,
+    contenders: Sequence[Contender],
     main: int,
     outcome: Outcome,
     clear: bool,
     where: str,
     run: FinishedRun,
 ) -> str:
+    own, other = contenders[:2]
     sparse = "sparse " if run.recipe.prune is not None else ""
     several = own.networks > 1
     who = f"{own.networks} {sparse}networks, averaged," if several else f"One {sparse}network"
@@ -192,7 +216,7 @@ def _verdict(
         f"{'Together they hold' if several else 'It holds'} {own.parameters:.2f} times the weights "
         f"of one dense network and take{s} {own.flops:.2f} times its operations."
     )
-    if not several and run.baseline is None:
+    if not several and len(contenders) == 2:  # what is left to compare with is itself
         return f"{who} {did}. {price}"
     judged = {"better": "That is better", "same": "That is no different", "worse": "That is worse"}
     chance = "" if clear or outcome == "same" else ", but by less than chance could explain"

@@ -6,6 +6,7 @@ words, and how unsure it was: the predictive entropy, and the part its members d
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -20,6 +21,8 @@ STRETCH = 160
 """Positions that are shown."""
 TOP = 5
 EXTREMES = 8
+ALIKE = 1e-3
+"""Disagreements, and tenfold entropies, that differ by less nats make no place stand out."""
 SAMPLED = 80
 """Words of sample text."""
 
@@ -37,7 +40,11 @@ class Position:
 
 @dataclass(frozen=True)
 class TextFacts:
-    """A stretch of text read by the ensemble; `most` and `least` index the unsurest and surest."""
+    """A stretch of text read by the ensemble.
+
+    `most` indexes where the members disagree most, `least` where the ensemble is surest; they are
+    empty where all positions are alike in that.
+    """
 
     positions: tuple[Position, ...]
     most: tuple[int, ...]
@@ -52,10 +59,20 @@ class TextFacts:
 def text_facts(ensemble: LanguageEnsemble, tokens: Tensor, seed: int) -> TextFacts:
     """Read the beginning of `tokens`, and draw a text with the given seed."""
     positions = read_stretch(ensemble, tokens[:STRETCH])
-    order = sorted(range(len(positions)), key=lambda k: -positions[k].mutual_information)
-    sure = sorted(range(len(positions)), key=lambda k: positions[k].entropy)
-    drawn = tuple(ensemble.generate(SAMPLED, seed=seed))
-    return TextFacts(positions, tuple(order[:EXTREMES]), tuple(sure[:EXTREMES]), drawn)
+    most = lowest([-p.mutual_information for p in positions], ALIKE)
+    least = lowest([p.entropy for p in positions], 10 * ALIKE)
+    return TextFacts(positions, most, least, tuple(ensemble.generate(SAMPLED, seed=seed)))
+
+
+def lowest(values: Sequence[float], alike: float) -> tuple[int, ...]:
+    """Where the lowest values are, the very lowest first; nowhere if all are alike.
+
+    >>> lowest([3.0, 1.0, 2.0], 0.1), lowest([2.0, 2.0], 0.1)
+    ((1, 2, 0), ())
+    """
+    if max(values) - min(values) < alike:
+        return ()
+    return tuple(sorted(range(len(values)), key=lambda k: values[k])[:EXTREMES])
 
 
 @torch.no_grad()

@@ -85,7 +85,7 @@ def _grid(classes: ClassFacts) -> Html:
     names = classes.class_names
     head = element(
         "tr",
-        element("th", "true ↓ predicted →", scope="col"),
+        element("th", "true\N{NO-BREAK SPACE}↓ predicted\N{NO-BREAK SPACE}→", scope="col"),
         *(element("th", name, scope="col") for name in names),
     )
     rows = []
@@ -119,11 +119,17 @@ def doubts(classes: ClassFacts) -> Section:
             "the example itself is unclear."
         ),
         element("h3", "Members disagree"),
-        element("ul", *map(_example, classes.by_information), class_="doubts"),
+        _examples(classes.by_information, "The members disagree about no example more than others"),
         element("h3", "Altogether unsure"),
-        element("ul", *map(_example, classes.by_entropy), class_="doubts"),
+        _examples(classes.by_entropy, "The ensemble is as sure of one example as of any other"),
     ]
     return Section("doubts", "The most uncertain examples", joined(parts))
+
+
+def _examples(doubted: tuple[Doubted, ...], otherwise: str) -> Html:
+    if not doubted:
+        return said(f"{otherwise}, so none is shown.")
+    return element("ul", *map(_example, doubted), class_="doubts")
 
 
 def _example(one: Doubted) -> Html:

@@ -71,14 +71,14 @@ def _along(curves: Curves) -> Html:
 def _by_number(curves: Curves, summary: Summary) -> Html:
     final = curves.final
     levels = []
-    column = "Validation perplexity" if curves.metric == "Perplexity" else curves.metric
-    known = summary.contenders[1].figures[summary.metrics.index(column)]
     # Over a part of the text the baseline's figure would not compare.
-    if len(summary.contenders) > 2 and known is not None and "first" not in curves.measured_on:
-        levels.append(Mark(known, "baseline"))
+    if summary.baseline is not None and curves.whole:
+        column = "Validation perplexity" if curves.metric == "Perplexity" else curves.metric
+        known = summary.baseline.figures[summary.metrics.index(column)]
+        levels += [] if known is None else [Mark(known, "baseline")]
     mean = sum(final.alone) / len(final.alone)
     if len(final.alone) > 1:
-        levels.append(Mark(mean, "one, on average"))
+        levels.append(Mark(mean, "one alone"))
     drawing = line_chart(
         f"{curves.metric} by the number of members",
         f"From {figure(final.together[0])} with one member to {figure(final.together[-1])} with "
@@ -146,25 +146,24 @@ def _heading(trace: StageTrace) -> str:
 
 def _trace_charts(trace: StageTrace) -> list[Html]:
     wanted = [
-        ("Loss and potential", "", ("loss", "potential"), (None, None)),
-        ("Groups near zero", "share", ("near_zero",), (0.0, None)),
-        ("Learning rate", "", ("rate",), (0.0, None)),
-        ("Noise ÷ gradient step", "", ("noise",), (None, None)),
+        ("Loss and potential", ("loss", "potential"), (None, None)),
+        ("Share of groups near zero", ("near_zero",), (0.0, None)),
+        ("Learning rate", ("rate",), (0.0, None)),
+        ("Noise ÷ gradient step", ("noise",), (None, None)),
     ]
     charts = []
-    for title, unit, fields, limits in wanted:
+    for title, fields, limits in wanted:
         values = [v for c in trace.chains for f in fields for v in getattr(c, f)]
         known = [v for v in values if math.isfinite(v)]
         if known and (any(known) or "noise" not in fields):
             log = limits == (None, None) and _wide(known)
-            charts.append(_trace_chart(trace, title, unit, fields, limits, log))
+            charts.append(_trace_chart(trace, title, fields, limits, log))
     return charts
 
 
 def _trace_chart(
     trace: StageTrace,
     title: str,
-    unit: str,
     fields: tuple[str, ...],
     limits: tuple[float | None, float | None],
     log: bool,
@@ -180,8 +179,8 @@ def _trace_chart(
             label = field if len(fields) > 1 and chain is trace.chains[-1] else ""
             values = tuple(own.get(epoch, math.nan) for epoch in longest.epochs)
             lines.append(Line(name, values, tone, faint=not single, label=label))
-    times = [Mark(trace.burn_in, "burn-in")] if trace.burn_in else []
-    times += [
+    marks = [Mark(trace.burn_in, "burn-in")] if trace.burn_in else []
+    marks += [
         Mark(s.epoch, "↩", f"rolled back to epoch {s.back_to}: {s.reason}") for s in trace.setbacks
     ]
     last = ", ".join(
@@ -193,8 +192,8 @@ def _trace_chart(
         longest.epochs,
         lines,
         x_label="Epoch",
-        y_label=unit,
-        times=times,
+        y_label="",
+        marks=marks,
         events=trace.sampled if "loss" in fields else (),
         log=log,
         low=limits[0],

@@ -9,6 +9,8 @@ from sparsemble.reports.numbers import count, figure, size
 from sparsemble.reports.sections.parts import Section, said
 from sparsemble.runs.pace import duration
 
+_STATES = {"attention": "change something", "neutral": "not judged", "good": "good"}
+
 
 def overview(facts: Facts) -> Section:
     """Verdict, figures at a glance, and the comparison as a table."""
@@ -120,13 +122,15 @@ def advice(facts: Facts) -> Section:
             element(
                 "div",
                 element("b", _begun(answer.topic)),
-                element(
-                    "span",
-                    "change something" if answer.verdict == "attention" else "good",
-                    class_="state",
-                ),
+                element("span", _STATES[answer.verdict], class_="state"),
             ),
-            element("span", _begun(answer.text)),
+            element(
+                "div",
+                _begun(answer.text),
+                element("small", f"Judged on {answer.judged_on}.", class_="soft")
+                if answer.judged_on
+                else "",
+            ),
             class_=answer.verdict,
         )
         for answer in facts.advice

@@ -30,11 +30,12 @@ def patterns(facts: Facts) -> Section:
             "Every weight matrix, as pruned: ink where weights are left, blank where all are gone. "
             "Blank rows and columns are units that went; this is what makes a network faster, "
             "while scattered zeros only make it smaller.",
-            "Beside it the sample it came from: the darker, the larger the weight, on a scale of "
-            f"{DECADES} powers of ten below the largest."
+            "Beside it the sample it came from: the stronger the ink, the larger the weight, on a "
+            f"scale of {DECADES} powers of ten below the largest."
             if learned
             else "",
         ),
+        _scale(learned),
         element(
             "div",
             element("label", "Member", for_="member"),
@@ -64,6 +65,13 @@ def patterns(facts: Facts) -> Section:
     if facts.readers is not None:
         parts += _readers(facts.readers, number)
     return Section("patterns", "Sparsity patterns", joined(parts))
+
+
+def _scale(learned: bool) -> Html:
+    """The ink itself, in the colours it has on this page."""
+    ends = ("small, or few left", "large, or all left") if learned else ("few left", "all left")
+    shown = element("span", ends[0], element("i", class_="inks"), ends[1], class_="scale")
+    return element("p", shown)
 
 
 def _matrix(matrix: MatrixPictures, member: int) -> Html:
@@ -96,7 +104,7 @@ def _readers(readers: tuple[int, ...], members: int) -> list[Html]:
         return [said(f"{some}, {every} by all of them.")]
     levels = np.ceil(np.array(readers).reshape(side) * (LEVELS - 1) / members).astype(np.uint8)
     drawn = picture(ink_png(levels), f"Inputs by how many members read them; {some}", square=True)
-    shown = framed("Inputs that are read", drawn, f"{some}; the darkest are read by all of them.")
+    shown = framed("Inputs that are read", drawn, f"{some}; full ink: read by all of them.")
     return [element("div", shown, class_="narrow")]
 
 
@@ -185,8 +193,8 @@ def costs(facts: Facts) -> Section:
         "-".join(sizes.spaces),
         "Weights",
         "Sparsity",
-        *(f"FLOPs {name}" for name in sizes.matrices),
-        "FLOPs",
+        *(f"FLOPs, {name}" for name in sizes.matrices),
+        "FLOPs in all",
         "of dense",
     ]
     dense = _row("dense network", sizes.dense, sizes)

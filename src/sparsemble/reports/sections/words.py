@@ -28,9 +28,9 @@ def reading(text: TextFacts) -> Section:
         ),
         element("p", *map(_word, text.positions), class_="reading"),
         element("h3", "Where the members disagree most"),
-        _table(text, text.most),
+        _table(text, text.most) if text.most else said(_agreement(text.positions[0])),
         element("h3", "Where the ensemble is surest"),
-        _table(text, text.least),
+        _table(text, text.least) if text.least else said(_sameness(text.positions[0])),
     ]
     return Section("reading", "Reading a text", joined(parts))
 
@@ -70,6 +70,20 @@ def _word(position: Position) -> Html:
         data_tip=tip,
     )
     return joined([word, element("br") if ends else " "])
+
+
+def _agreement(anywhere: Position) -> str:
+    return (
+        "Nowhere more than elsewhere: at every word of this text their disagreement is "
+        f"{anywhere.mutual_information:.3f}."
+    )
+
+
+def _sameness(anywhere: Position) -> str:
+    return (
+        "Nowhere more than elsewhere: at every word of this text the entropy is "
+        f"{anywhere.entropy:.2f}. The ensemble seems not to heed the words that came before."
+    )
 
 
 def _table(text: TextFacts, indices: tuple[int, ...]) -> Html:
