@@ -9,7 +9,7 @@ demo: $(VENV)/runtime
 	$(BIN)/sparsemble demo
 
 test: lint
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses auto --dist loadfile
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .

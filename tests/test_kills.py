@@ -127,7 +127,7 @@ def test_a_run_killed_again_and_again_gives_the_same_bits(name, children, tmp_pa
     folder = tmp_path / "killed"
     chance = random.Random(name)
     kills = {"chain": 0, "retrain": 0}
-    while (child := Child(children, name, folder)).lives_to(chance.uniform(0, whole / 10)):
+    while (child := Child(children, name, folder)).lives_to(chance.uniform(0, whole / 16)):
         child.kill()
         retraining = (folder / "retrain" / "checkpoint.safetensors").exists()
         kills["retrain" if retraining else "chain"] += 1
