@@ -61,10 +61,15 @@ def compact(network: nn.Module, layout: Layout, masks: Mapping[str, Tensor]) -> 
     origin = Origin(
         {space.name: space.size for space in layout.spaces}, kept, group_sizes(layout, full)
     )
-    smaller = copy.deepcopy(network)
-    load_tensors(smaller, parameters)
     resized = layout.with_sizes({name: len(units) for name, units in kept.items()})
-    return Member(smaller, resized, kept_masks, origin)
+    return Member(filled(network, parameters), resized, kept_masks, origin)
+
+
+def filled(network: nn.Module, tensors: Mapping[str, Tensor]) -> nn.Module:
+    """A copy of `network` with these parameters."""
+    copied = copy.deepcopy(network)
+    load_tensors(copied, tensors)
+    return copied
 
 
 def load_tensors(network: nn.Module, tensors: Mapping[str, Tensor]) -> None:

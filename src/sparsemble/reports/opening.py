@@ -5,7 +5,6 @@ Samples are read one at a time: a run may hold more of them than memory does.
 
 from __future__ import annotations
 
-import copy
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,16 +17,18 @@ from sparsemble.data import Batches, Corpus, Dataset
 from sparsemble.ensemble import BaseEnsemble, Ensemble, LanguageEnsemble
 from sparsemble.errors import CorruptFileError, InputError
 from sparsemble.layouts import layout_of
-from sparsemble.members import Member, compact, load_tensors
+from sparsemble.members import Member, filled
 from sparsemble.recipes import Recipe
-from sparsemble.recipes.code import check_named, made_by
+from sparsemble.recipes.code import check_named
 from sparsemble.recipes.models import CustomNetwork
 from sparsemble.runs.folder import RunFolder
+from sparsemble.runs.materials import materials_of
 from sparsemble.runs.opening import open_ensemble
 from sparsemble.runs.results import Result, read_result
 from sparsemble.runs.source import open_source
 from sparsemble.seeds import derive
-from sparsemble.stages import Sample, prune
+from sparsemble.stages import Sample
+from sparsemble.stages.pruning import pruned_member
 from sparsemble.stages.sampling import initial_network
 from sparsemble.store import read_json, read_tensors
 from sparsemble.structure import Layout
@@ -83,19 +84,13 @@ class FinishedRun:
 
     def dense_member(self, sample: Sample) -> Member:
         """A sample before pruning, as a member."""
-        return Member.dense(self._network(sample), self.layout).eval()
+        return Member.dense(filled(self.blank, sample.parameters), self.layout).eval()
 
     def pruned_member(self, sample: Sample) -> Member:
         """A sample pruned by the recipe and made compact, not yet retrained."""
         how = self.recipe.prune
         assert how is not None
-        masks = prune(sample.parameters, self.layout, sparsity=how.sparsity, scope=how.scope)
-        return compact(self._network(sample), self.layout, masks).eval()
-
-    def _network(self, sample: Sample) -> nn.Module:
-        network = copy.deepcopy(self.blank)
-        load_tensors(network, sample.parameters)
-        return network
+        return pruned_member(self.blank, self.layout, sample.parameters, how)
 
 
 def open_run(
@@ -117,13 +112,11 @@ def open_run(
         raise InputError(f"{path} holds a run that is not finished: sparsemble resume {path}")
     check_named(recipe.code, code, str(path))
     factory = recipe.network.factory if isinstance(recipe.network, CustomNetwork) else None
-    data = recipe.data.load(data_folder)
-    training = data if isinstance(data, Corpus) else data[0]
-    build = recipe.network.build
-    blank = initial_network(lambda: build(training), 0, derive(recipe.seed, "chain", 0))  # type: ignore[arg-type]
-    named = made_by(factory)[1] if factory is not None else None
-    layout = named or layout_of(blank, recipe.grouping)
-    source = open_source(training, blank, layout, recipe, None)
+    materials = materials_of(recipe, data_folder)
+    data = materials.data
+    blank = initial_network(materials.network, 0, derive(recipe.seed, "chain", 0))
+    layout = materials.layout or layout_of(blank, recipe.grouping)
+    source = open_source(materials.training, blank, layout, recipe, None)
     _check_same_data(folder, source.fingerprint())
     result, ensemble = read_result(folder.result), open_ensemble(path, factory)
     _check_ensemble(path, ensemble, result, data, layout)

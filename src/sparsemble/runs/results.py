@@ -13,9 +13,8 @@ from sparsemble.data import Corpus, Dataset
 from sparsemble.ensemble import BaseEnsemble, Ensemble, LanguageEnsemble
 from sparsemble.errors import CorruptFileError, InputError
 from sparsemble.recipes import Recipe, TextData
-from sparsemble.recipes.code import made_by
-from sparsemble.recipes.models import CustomNetwork, ImageData
 from sparsemble.runs import Learned, learn, provenance
+from sparsemble.runs.materials import materials_of
 from sparsemble.settings import Settings
 from sparsemble.stages import Observer
 from sparsemble.stages.diagnostics import Verdict
@@ -73,38 +72,27 @@ def run_recipe(
     done = folder / "result.json"
     if done.exists() and (result := read_result(done)).recipe == recipe:
         return result
-    if recipe.data is None or recipe.network is None:
-        raise InputError(f"recipe {recipe.name!r} has no [data] or no [network] section")
-    loaded = recipe.data.load(data_folder)
-    data = loaded if isinstance(loaded, Corpus) else loaded[0]
-    network = recipe.network
-    layout = made_by(network.factory)[1] if isinstance(network, CustomNetwork) else None
+    materials = materials_of(recipe, data_folder)
     learned = learn(
-        lambda: network.build(data),  # type: ignore[arg-type]
-        data,
+        materials.network,
+        materials.training,
         recipe,
-        layout=layout,
+        layout=materials.layout,
         folder=folder,
         samples_folder=samples_folder,
-        validation=_held_out(recipe, loaded),
+        validation=materials.validation,
         observer=observer,
     )
-    if isinstance(loaded, Corpus):
+    data = materials.data
+    if isinstance(data, Corpus):
         measure = recipe.data.measure if isinstance(recipe.data, TextData) else "test"
-        metrics, curves = _text_metrics(learned.ensemble, loaded, measure)
-        unknown = {part: count for part, count in loaded.unknown.items() if count}
+        metrics, curves = _text_metrics(learned.ensemble, data, measure)
+        unknown = {part: count for part, count in data.unknown.items() if count}
     else:
-        metrics, curves, unknown = _class_metrics(learned.ensemble, loaded[1]), {}, {}
+        metrics, curves, unknown = _class_metrics(learned.ensemble, data[1]), {}, {}
     result = _measured(recipe, learned, metrics, curves, unknown, folder / "ensemble")
     write_result(result, done)
     return result
-
-
-def _held_out(recipe: Recipe, data: Corpus | tuple[Dataset, Dataset]) -> Dataset | None:
-    """Examples that may be looked at on the way: those that a search measures on, no test set."""
-    if isinstance(data, Corpus) or not isinstance(recipe.data, ImageData):
-        return None
-    return data[1] if recipe.data.held_out else None
 
 
 def read_result(path: Path) -> Result:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from torch import nn
 
-from sparsemble.members import Member, compact, load_tensors
+from sparsemble.members import Member, filled
 from sparsemble.recipes import Recipe
 from sparsemble.runs.folder import RunFolder, StageFolder
 from sparsemble.runs.interrupts import StopRequest
@@ -16,7 +15,8 @@ from sparsemble.runs.keeper import Keeper
 from sparsemble.runs.looks import Look
 from sparsemble.runs.meter import Meter
 from sparsemble.runs.source import Source
-from sparsemble.stages import History, Observer, Sample, draw_samples, prune, retrain
+from sparsemble.stages import History, Observer, Sample, draw_samples, retrain
+from sparsemble.stages.pruning import pruned_member
 from sparsemble.stages.retraining import retrained_together
 from sparsemble.stages.sampling import NetworkSource
 from sparsemble.structure import Layout
@@ -67,10 +67,7 @@ class Steps:
         how = self.recipe.prune
         if how is None:
             return [self._dense(sample) for sample in samples]
-        members = []
-        for sample in samples:
-            masks = prune(sample.parameters, self.layout, sparsity=how.sparsity, scope=how.scope)
-            members.append(compact(self._filled(sample), self.layout, masks).eval())
+        members = [pruned_member(self.blank, self.layout, s.parameters, how) for s in samples]
         if self.run is not None:
             self.source.ensemble(members).save(self.run.pruned)
         return members
@@ -106,9 +103,4 @@ class Steps:
 
     def _dense(self, sample: Sample) -> Member:
         """A sample as it is."""
-        return Member.dense(self._filled(sample), self.layout).eval()
-
-    def _filled(self, sample: Sample) -> nn.Module:
-        network = copy.deepcopy(self.blank)
-        load_tensors(network, sample.parameters)
-        return network
+        return Member.dense(filled(self.blank, sample.parameters), self.layout).eval()

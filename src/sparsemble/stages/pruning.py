@@ -11,9 +11,10 @@ from typing import Annotated, Literal
 
 import torch
 from pydantic import Field
-from torch import Tensor
+from torch import Tensor, nn
 
 from sparsemble.errors import InputError
+from sparsemble.members import Member, compact, filled
 from sparsemble.settings import Settings
 from sparsemble.structure import Layout
 
@@ -52,6 +53,14 @@ def prune(
         return {name: _largest([weight], sparsity)[0] for name, weight in weights.items()}
     masks = _largest(list(weights.values()), sparsity)
     return dict(zip(weights, masks, strict=True))
+
+
+def pruned_member(
+    network: nn.Module, layout: Layout, parameters: Mapping[str, Tensor], how: PruneSettings
+) -> Member:
+    """A sample of `network`, pruned and made compact."""
+    masks = prune(parameters, layout, sparsity=how.sparsity, scope=how.scope)
+    return compact(filled(network, parameters), layout, masks).eval()
 
 
 def _largest(weights: list[Tensor], sparsity: float) -> list[Tensor]:
