@@ -108,9 +108,9 @@ def _run(recipe: Recipe, folder: Path, how: _How, *, baseline: bool) -> None:
     runs = [(recipe, folder)]
     if baseline and (compared := baseline_of(recipe)) is not None:
         runs.insert(0, (compared, folder / "baseline"))
-        (folder / "baseline").mkdir(parents=True, exist_ok=True)
         with RunFolder(folder).locked() as run:
             run.claim(recipe)  # so that resume finds it even while the baseline is trained
+            (folder / "baseline").mkdir(exist_ok=True)
     if RunFolder(folder).result.exists():
         progress_console(quiet=how.quiet).print(f"{folder} is complete: nothing is left to do")
     results = []
