@@ -6,7 +6,6 @@ import math
 
 import pytest
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from scenarios import assert_close_in_law
@@ -15,6 +14,7 @@ from sparsemble.layouts import LanguageModel, language_layout
 from sparsemble.priors import GroupSparse, NoPrior
 from sparsemble.samplers import Constant, SamplerSettings
 from sparsemble.stages import ChainSettings, Observer, draw_samples
+from sparsemble.stages.cross_entropy import summed_cross_entropy
 from sparsemble.stages.objectives import LanguageModelling
 from sparsemble.structure import GroupTerms
 
@@ -190,8 +190,7 @@ def test_at_temperature_zero_a_chain_is_the_plain_training_loop(shared):
             optimiser.zero_grad()
             logits, state = network(inputs, state)
             state = tuple((h.detach(), c.detach()) for h, c in state)
-            loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="sum") / 4
-            loss.backward()
+            (summed_cross_entropy(logits, targets) / 4).backward()
             nn.utils.clip_grad_norm_(network.parameters(), 1e6)
             optimiser.step()
     for name, parameter in network.named_parameters():

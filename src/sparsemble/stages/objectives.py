@@ -19,6 +19,7 @@ from sparsemble.data import Batches, TextBatches
 from sparsemble.errors import InputError
 from sparsemble.layouts import LanguageModel
 from sparsemble.layouts.language_model import State
+from sparsemble.stages.cross_entropy import summed_cross_entropy
 
 
 class Objective(ABC):
@@ -107,8 +108,7 @@ class LanguageModelling(Objective):
         # Autocast may have computed in a shorter format; the state is kept in the weights' own.
         dtype = self._network.decoder.bias.dtype
         self._state = tuple((h.detach().to(dtype), c.detach().to(dtype)) for h, c in state)
-        total = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="sum")
-        return total / inputs.shape[1]
+        return summed_cross_entropy(logits, targets) / inputs.shape[1]
 
     def begin_epoch(self) -> None:
         """A new epoch starts from the zero state."""
