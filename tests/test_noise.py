@@ -48,7 +48,7 @@ class TestGaussian:
         assert stats.kstest(drawn("gaussian").numpy(), "norm").pvalue > 1e-3
 
     def test_small_tensors_have_the_same_distribution(self):
-        # Ten numbers come from the front of the buffer only: half of each pair is thrown away.
+        # Ten numbers come from the front of the buffer only: the rest of it is thrown away.
         noise, like = source("gaussian"), [torch.empty(10)]
         values = torch.cat([noise.draw(like)[0].clone() for _ in range(20_000)])
         assert stats.kstest(values.double().numpy(), "norm").pvalue > 1e-3
@@ -70,14 +70,14 @@ class TestGaussian:
             assert_average(lane**2, 1, 2)
 
     @pytest.mark.parametrize("power", [1, 2], ids=["values", "squares"])
-    def test_the_two_halves_of_the_buffer_are_independent(self, power):
-        # Number i of one half shares its radius and angle with number i of the other.
-        values = drawn("gaussian") ** power
-        assert abs(correlation(values[: COUNT // 2], values[COUNT // 2 :])) < UNCORRELATED
+    def test_no_two_of_the_numbers_from_one_random_word_are_correlated(self, power):
+        words = (drawn("gaussian") ** power).view(-1, 4)
+        found = torch.corrcoef(words.T) - torch.eye(4)
+        assert float(found.abs().max()) < STANDARD_ERRORS / math.sqrt(len(words))
 
-    def test_a_pair_of_the_two_halves_is_spread_evenly_over_all_directions(self):
+    def test_a_pair_of_neighbours_is_spread_evenly_over_all_directions(self):
         values = drawn("gaussian")
-        angle = torch.atan2(values[: COUNT // 2], values[COUNT // 2 :])
+        angle = torch.atan2(values[::2], values[1::2])
         share = (angle.numpy() + math.pi) / (2 * math.pi)
         assert stats.kstest(share, "uniform").pvalue > 1e-3
 

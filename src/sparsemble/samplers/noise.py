@@ -1,16 +1,14 @@
 """Noise of mean 0 and variance 1, as fast as the CPU allows.
 
-`gaussian`: on a CPU the Mersenne twister, not the arithmetic, is what costs, so Box–Muller is fed
-16 random bits a number: the radius takes 2¹⁶ values and the angle 2¹⁶, a normal law to a part in
-10,000 of its fourth moment, cut at 4.85 standard deviations (1 in 800,000), about twice as fast
-as `Tensor.normal_`. On other devices `normal_` is used.
+`gaussian`: on a CPU a number is looked up by 16 random bits among the means of 65,536 equally
+probable intervals: a normal law to a part in 10,000 of its fourth moment that ends at 4.39 standard
+deviations, drawn about twice as fast as by `Tensor.normal_`. On other devices `normal_` is used.
 `rademacher`: ±1 with equal probability, one random bit a number; the same mean, variance and weak
 order of accuracy for SGLD.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Literal
@@ -63,7 +61,7 @@ class NoiseSource:
         if self.kind == "rademacher":
             self._fill = partial(_Signs(flat), self.generator)
         elif flat.device.type == "cpu":
-            self._fill = partial(_BoxMuller(flat), self.generator)
+            self._fill = partial(_Quantiles(flat), self.generator)
         else:
             self._fill = partial(_device_normal, flat, self.generator)
 
@@ -84,34 +82,27 @@ class _Signs:
         torch.index_select(self._table, 0, self._bytes, out=self._octets)
 
 
-class _BoxMuller:
-    """Fills a tensor with `r·cos φ` and `r·sin φ`, `r = √(−2 ln u)`, from 16-bit `u` and `φ`."""
+class _Quantiles:
+    """Fills a tensor with normal numbers, looked up by 16 random bits each."""
 
     def __init__(self, flat: Tensor) -> None:
-        half = flat.numel() // 2
         self._flat = flat
-        # Half precision has too few digits for the radius of a rare large number.
-        precise = torch.promote_types(flat.dtype, torch.float32)
-        self._work = flat if precise == flat.dtype else torch.empty_like(flat, dtype=precise)
         self._words = torch.empty(flat.numel() // 4, dtype=torch.int64)
-        bits = self._words.view(torch.int16)
-        self._angle_bits, self._radius_bits = bits[:half], bits[half:]
-        self._cosines, self._sines = self._work[:half], self._work[half:]
-        self._radius = torch.empty_like(self._cosines)
-        # The factor of ln u that gives exactly unit variance on the grid of u; −2 in the limit.
-        grid = (torch.arange(_LEVELS, dtype=torch.float64) + 0.5) / _LEVELS
-        self._scale = float(2 / grid.log().mean())
+        self._indices = torch.empty(flat.numel(), dtype=torch.int32)
+        self._table = normal_quantiles().to(flat.dtype)
 
     def __call__(self, generator: torch.Generator) -> None:
         self._words.random_(_ANY_INT64, None, generator=generator)
-        angle, radius = self._sines, self._radius
-        angle.copy_(self._angle_bits).mul_(2 * math.pi / _LEVELS)
-        radius.copy_(self._radius_bits).add_(_LEVELS / 2 + 0.5).mul_(1 / _LEVELS)
-        radius.log_().mul_(self._scale).sqrt_()
-        torch.cos(angle, out=self._cosines).mul_(radius)
-        angle.sin_().mul_(radius)
-        if self._work is not self._flat:
-            self._flat.copy_(self._work)
+        self._indices.copy_(self._words.view(torch.uint16))
+        torch.index_select(self._table, 0, self._indices, out=self._flat)
+
+
+def normal_quantiles() -> Tensor:
+    """The mean of a normal variable in each of 2¹⁶ equally probable intervals, of variance 1."""
+    edges = torch.special.ndtri(torch.linspace(0, 1, _LEVELS + 1, dtype=torch.float64))
+    density = (-edges.square() / 2).exp()
+    means: Tensor = density[:-1] - density[1:]
+    return means / means.square().mean().sqrt()
 
 
 def _device_normal(flat: Tensor, generator: torch.Generator) -> None:
