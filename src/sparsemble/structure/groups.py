@@ -24,8 +24,8 @@ class GroupTerms:
     """The families of a layout on given tensors: sizes, norms, penalty and its gradient.
 
     `sizes` overrides the groups' dimensions, for networks from which zero weights were removed.
-    All groups share one buffer, family after family, so that what is done to every group is done
-    in one call.
+    The tensors may change in place. All groups share one buffer, family after family, so that what
+    is done to every group is done in one call; views into it are made once.
     """
 
     def __init__(
@@ -38,27 +38,37 @@ class GroupTerms:
     ) -> None:
         self.families = layout.families
         self.sizes = dict(sizes) if sizes is not None else group_sizes(layout, tensors, batch_dims)
-        self._batch_dims = batch_dims
         names = dict.fromkeys(s.parameter for family in self.families for s in family.slots)
         self._tensors = {name: tensors[name] for name in names}
-        self._units = [layout.space(family.space).size for family in self.families]
-        self._overlaps = [_overlapping_pairs(family) for family in self.families]
+        units = [layout.space(family.space).size for family in self.families]
         sample = next(iter(self._tensors.values()), torch.empty(0))
-        self._roots = torch.cat(
-            [
-                sample.new_full((units,), math.sqrt(self.sizes[family.name]))
-                for family, units in zip(self.families, self._units, strict=True)
-            ]
-            or [sample.new_zeros(0)]
-        )
+        roots = [
+            sample.new_full((count,), math.sqrt(self.sizes[family.name]))
+            for family, count in zip(self.families, units, strict=True)
+        ]
+        self._roots = torch.cat(roots) if roots else sample.new_zeros(0)
         self._tiny = torch.finfo(sample.dtype).tiny
         self._buffer = sample.new_empty((*sample.shape[:batch_dims], len(self._roots)))
-        self._parts = list(self._buffer.split(self._units, dim=-1))
-        self._scratch = {name: torch.empty_like(t) for name, t in self._tensors.items()}
+        self._parts = self._buffer.split(units, dim=-1)
+        self._squares = {name: torch.empty_like(t) for name, t in self._tensors.items()}
+        self._sums = [
+            _SquareSum(family, count, self._tensors, batch_dims)
+            for family, count in zip(self.families, units, strict=True)
+        ]
+        self._factors: dict[tuple[str, Part], _Factor] = {}
+        for family, ratios in zip(self.families, self._parts, strict=True):
+            for slot in family.slots:
+                tensor = slot.part.of(self._tensors[slot.parameter].detach(), batch_dims)
+                factor = self._factors.setdefault(
+                    (slot.parameter, slot.part), _Factor(tensor, batch_dims)
+                )
+                factor.add(slot, ratios)
+        self._batch_dims = batch_dims
 
     def norms(self) -> list[Tensor]:
         """`‖θ_g‖₂` of every group, one tensor of shape `(*batch, units)` a family."""
-        return [squared.sqrt() for squared in self._squared_norms(into_buffer=False)]
+        squares = {name: tensor * tensor for name, tensor in self._tensors.items()}
+        return [total(squares).sqrt() for total in self._sums]
 
     def penalty(self) -> Tensor:
         """`Σ_g √d_g·‖θ_g‖₂` over all families; autograd can differentiate it off zero groups."""
@@ -67,71 +77,103 @@ class GroupTerms:
 
     def add_gradient(self, gradients: Mapping[str, Tensor], scale: float) -> None:
         """Add `scale·∇penalty` to `gradients`, in place."""
-        self._squared_norms(into_buffer=True)
+        for name, tensor in self._tensors.items():
+            torch.mul(tensor, tensor, out=self._squares[name])
+        for total, part in zip(self._sums, self._parts, strict=True):
+            total.into(part, self._squares)
         # The clamp makes a zero group's factor finite, so that it gives 0·θ = 0.
-        self._buffer.clamp_min_(self._tiny).rsqrt_().mul_(self._roots).mul_(scale)
-        factors: dict[tuple[str, Part], dict[int, Tensor]] = {}
-        for family, units, ratio in zip(self.families, self._units, self._parts, strict=True):
-            for slot in family.slots:
-                dim = slot.dim + self._batch_dims
-                factor = _spread(ratio, slot, units, self._part(self._tensors, slot).shape[dim])
-                by_dim = factors.setdefault((slot.parameter, slot.part), {})
-                by_dim[dim] = by_dim[dim] + factor if dim in by_dim else factor
-        for (name, part), by_dim in factors.items():
-            tensor = part.of(self._tensors[name], self._batch_dims)
-            aligned = [_align(f, dim, tensor.ndim) for dim, f in by_dim.items()]
-            total = aligned[0] if len(aligned) == 1 else sum(aligned[1:], aligned[0])
-            part.of(gradients[name], self._batch_dims).addcmul_(tensor, total)
-        for pairs, units, ratio in zip(self._overlaps, self._units, self._parts, strict=True):
-            for first, second in pairs:
-                own = self._shared(self._tensors, first, second, units)
-                target = self._shared(gradients, first, second, units)
-                shape = (*ratio.shape[:-1], *([1] * (own.ndim - ratio.ndim)), units)
-                target.addcmul_(own, ratio.reshape(shape), value=-1)
+        self._buffer.clamp_min_(self._tiny).rsqrt_().mul_(self._roots)
+        for (name, part), factor in self._factors.items():
+            target = part.of(gradients[name], self._batch_dims)
+            target.addcmul_(factor.tensor, factor.value(), value=scale)
+        for total, ratios in zip(self._sums, self._parts, strict=True):
+            for pair in total.overlaps:
+                own = total.shared(self._tensors, pair)
+                shape = (*ratios.shape[:-1], *([1] * (own.ndim - ratios.ndim)), ratios.shape[-1])
+                target = total.shared(gradients, pair)
+                target.addcmul_(own, ratios.reshape(shape), value=-scale)
 
-    def _squared_norms(self, *, into_buffer: bool) -> list[Tensor]:
-        """`‖θ_g‖₂²` of every group, a tensor a family; fresh ones, or the parts of the buffer."""
-        squares = {
-            name: torch.mul(tensor, tensor, out=self._scratch[name] if into_buffer else None)
-            for name, tensor in self._tensors.items()
-        }
-        totals = []
-        for family, units, pairs, part in zip(
-            self.families, self._units, self._overlaps, self._parts, strict=True
-        ):
-            first = family.slots[0]
-            length = self._part(squares, first).shape[first.dim + self._batch_dims]
-            if len(family.slots) == 1 and _is_plain(first, units, length):
-                total = self._sum_along(squares, first, part if into_buffer else None)
-            else:
-                sums = [_per_unit(self._sum_along(squares, s), s, units) for s in family.slots]
-                total = sums[0] if len(sums) == 1 else torch.stack(sums).sum(0)
-                for pair in pairs:
-                    shared = self._shared(squares, *pair, units)
-                    # A difference of sums: rounding may leave a tiny negative number.
-                    total = (total - shared.flatten(self._batch_dims, -2).sum(-2)).clamp_min(0)
-                if into_buffer:
-                    part.copy_(total)
-            totals.append(total)
-        return totals
 
-    def _sum_along(
-        self, squares: Mapping[str, Tensor], slot: Slot, out: Tensor | None = None
-    ) -> Tensor:
-        """Squares of a slot's parameter summed over all but its dimension (and the members)."""
-        square, kept = self._part(squares, slot), slot.dim + self._batch_dims
-        others = [dim for dim in range(self._batch_dims, square.ndim) if dim != kept]
-        if others:
-            return torch.sum(square, others, out=out)
-        return square if out is None else out.copy_(square)
+class _SquareSum:
+    """Adds up the squares of a family's weights, group by group."""
 
-    def _part(self, tensors: Mapping[str, Tensor], slot: Slot) -> Tensor:
-        return slot.part.of(tensors[slot.parameter], self._batch_dims)
+    def __init__(
+        self, family: Family, units: int, tensors: Mapping[str, Tensor], batch_dims: int
+    ) -> None:
+        self.overlaps = _overlapping_pairs(family)
+        self._slots = family.slots
+        self._units = units
+        self._batch_dims = batch_dims
+        parts = [slot.part.of(tensors[slot.parameter], batch_dims) for slot in family.slots]
+        self._others = [
+            [dim for dim in range(batch_dims, part.ndim) if dim != slot.dim + batch_dims]
+            for slot, part in zip(family.slots, parts, strict=True)
+        ]
+        first = family.slots[0]
+        length = parts[0].shape[first.dim + batch_dims]
+        self._direct = (
+            len(family.slots) == 1 and bool(self._others[0]) and _is_plain(first, units, length)
+        )
 
-    def _shared(
-        self, tensors: Mapping[str, Tensor], first: Slot, second: Slot, units: int
-    ) -> Tensor:
-        return _shared_view(self._part(tensors, first), first, second, units, self._batch_dims)
+    def __call__(self, squares: Mapping[str, Tensor]) -> Tensor:
+        """The sums, of shape `(*batch, units)`."""
+        sums = []
+        for slot, others in zip(self._slots, self._others, strict=True):
+            square = slot.part.of(squares[slot.parameter], self._batch_dims)
+            sums.append(_per_unit(square.sum(others) if others else square, slot, self._units))
+        total = sums[0] if len(sums) == 1 else torch.stack(sums).sum(0)
+        for pair in self.overlaps:
+            own = self.shared(squares, pair).flatten(self._batch_dims, -2).sum(-2)
+            # A difference of sums: rounding may leave a tiny negative number.
+            total = (total - own).clamp_min(0)
+        return total
+
+    def into(self, out: Tensor, squares: Mapping[str, Tensor]) -> None:
+        """Write the sums to `out`."""
+        if self._direct:
+            slot = self._slots[0]
+            square = slot.part.of(squares[slot.parameter], self._batch_dims)
+            torch.sum(square, self._others[0], out=out)
+        else:
+            out.copy_(self(squares))
+
+    def shared(self, tensors: Mapping[str, Tensor], pair: tuple[Slot, Slot]) -> Tensor:
+        """View of the weights that both slots give to the same unit, units last."""
+        first, second = pair
+        tensor = first.part.of(tensors[first.parameter], self._batch_dims)
+        return _shared_view(tensor, first, second, self._units, self._batch_dims)
+
+
+class _Factor:
+    """What multiplies a tensor in the gradient: the ratios of all families on it, laid along it."""
+
+    def __init__(self, tensor: Tensor, batch_dims: int) -> None:
+        self.tensor = tensor
+        self._batch_dims = batch_dims
+        self._by_dim: dict[int, list[Tensor]] = {}
+        self._copies: list[tuple[Tensor, Tensor]] = []
+
+    def add(self, slot: Slot, ratios: Tensor) -> None:
+        """Let a slot's units multiply its dimension by `ratios`, as they will be at the time."""
+        dim, units = slot.dim + self._batch_dims, ratios.shape[-1]
+        length = self.tensor.shape[dim]
+        along = ratios
+        if not _is_plain(slot, units, length):
+            along = ratios.new_zeros((*ratios.shape[:-1], length))
+            covered = along.narrow(-1, slot.offset, slot.extent(units))
+            tiled = covered.unflatten(-1, (slot.tile, units, slot.block))
+            self._copies.append((tiled, ratios[..., None, :, None]))
+        self._by_dim.setdefault(dim, []).append(_align(along, dim, self.tensor.ndim))
+
+    def value(self) -> Tensor:
+        """The factors, in a shape that broadcasts to the tensor's."""
+        for tiled, ratios in self._copies:
+            tiled.copy_(ratios)
+        return _added([_added(along) for along in self._by_dim.values()])
+
+
+def _added(tensors: list[Tensor]) -> Tensor:
+    return tensors[0] if len(tensors) == 1 else sum(tensors[1:], tensors[0])
 
 
 def group_sizes(
@@ -176,17 +218,6 @@ def _overlapping_pairs(family: Family) -> list[tuple[Slot, Slot]]:
 def _slice_size(tensor: Tensor, slot: Slot, batch_dims: int) -> int:
     shape = slot.part.of(tensor, batch_dims).shape[batch_dims:]
     return shape.numel() // shape[slot.dim] * slot.tile * slot.block
-
-
-def _spread(per_unit: Tensor, slot: Slot, units: int, length: int) -> Tensor:
-    """Repeat per-unit values over a slot's dimension of `length`, 0 where it is not covered."""
-    if _is_plain(slot, units, length):
-        return per_unit
-    batch = per_unit.shape[:-1]
-    spread = per_unit.new_zeros((*batch, length))
-    covered = spread.narrow(-1, slot.offset, slot.extent(units))
-    covered.unflatten(-1, (slot.tile, units, slot.block)).copy_(per_unit[..., None, :, None])
-    return spread
 
 
 def _align(factor: Tensor, dim: int, ndim: int) -> Tensor:
