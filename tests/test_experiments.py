@@ -1,18 +1,22 @@
 """Experiments: result files, the tables made from them, and jobs that share chains."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import torch
 
 import sparsemble
+from scenarios import wait_until
 from sparsemble.errors import CorruptFileError, InputError
 from sparsemble.experiments import mnist
 from sparsemble.experiments.demo import comparison
 from sparsemble.experiments.jobs import Job, Workplace, chain_key, run_jobs
 from sparsemble.experiments.mnist_tables import table1, table2
 from sparsemble.recipes import load_recipe
+from sparsemble.runs.folder import RunFolder
 from sparsemble.runs.results import read_result, write_result
 from sparsemble.runs.sheets import put_into, spread
 from sparsemble.store import read_json
@@ -192,3 +196,31 @@ def test_a_point_that_diverges_does_not_end_a_search(command, tmp_path):
     found = read_json(out)
     assert [point["changes"]["chain.schedule.rate"] for point in found["points"]] == [0.2]
     assert [changes["chain.schedule.rate"] for changes in found["diverged"]] == [1e9]
+
+
+def test_workers_save_and_stop_when_the_process_that_started_them_is_killed(tmp_path):
+    (tmp_path / "long.toml").write_text(
+        'recipe = "digits"\nheld_out = 300\n[grid]\n"seed" = [0, 1]\n"chain.epochs" = [100000]\n'
+    )
+    starter = subprocess.Popen(
+        [sys.executable, "-m", "sparsemble", "search", "long.toml", "--jobs=2", "--work=work"],
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        wait_until(lambda: len(list(tmp_path.glob("work/chain-*/stage.json"))) == 2)
+    finally:
+        starter.kill()
+        starter.wait()
+    chains = list(tmp_path.glob("work/chain-*"))
+    wait_until(lambda: not any(map(in_use, chains)))
+    assert all((chain / "checkpoint.safetensors").exists() for chain in chains)
+
+
+def in_use(folder: Path) -> bool:
+    try:
+        with RunFolder(folder).locked():
+            return False
+    except InputError:
+        return True

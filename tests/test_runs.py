@@ -8,11 +8,11 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from types import SimpleNamespace
 
 import pytest
 
+from scenarios import wait_until
 from sparsemble.data import digits
 from sparsemble.errors import CorruptFileError, DiskFullError, InputError
 from sparsemble.recipes import load_recipe
@@ -281,14 +281,6 @@ def test_a_second_process_is_kept_out_of_a_run(command, tmp_path):
         first.wait()
     with RunFolder(folder).locked():
         pass  # a killed process holds nothing
-
-
-def wait_until(condition, seconds=60.0):
-    """Wait, but not for ever."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def test_a_run_remembers_that_it_shares_the_samples_beside_it(command, tmp_path):

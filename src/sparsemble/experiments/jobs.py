@@ -9,9 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 import multiprocessing
+import os
+import signal
+import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from rich.console import Console
@@ -74,7 +78,7 @@ def outcomes(jobs: Sequence[Job], place: Workplace) -> Iterator[tuple[Job, Outco
                 yield job, _run(job, place)
         return
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(place.processes, context, initializer=_one_thread) as pool:
+    with ProcessPoolExecutor(place.processes, context, initializer=_begin_worker) as pool:
         quiet = replace(place, console=None)  # a console cannot go to another process
         running = {pool.submit(_run_batch, batch, quiet): batch for batch in batches.values()}
         try:
@@ -131,7 +135,11 @@ def _run_batch(batch: list[Job], place: Workplace) -> list[Outcome]:
     console = Console(
         highlight=False, markup=False, soft_wrap=True, stderr=True, force_terminal=False
     )
-    return [_run(job, replace(place, console=console)) for job in batch]
+    try:
+        return [_run(job, replace(place, console=console)) for job in batch]
+    finally:
+        if not _starter().is_alive():  # nobody waits for the outcome, nor for this process
+            os._exit(1)
 
 
 def _run(job: Job, place: Workplace) -> Outcome:
@@ -155,7 +163,20 @@ def _run(job: Job, place: Workplace) -> Outcome:
     return result
 
 
-def _one_thread() -> None:
+def _begin_worker() -> None:
     import torch
 
     torch.set_num_threads(1)
+    threading.Thread(target=_stop_with_starter, daemon=True).start()
+
+
+def _stop_with_starter() -> None:
+    """Ask this process to stop when the one that started it has ended, however it ended."""
+    _starter().join()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _starter() -> BaseProcess:
+    starter = multiprocessing.parent_process()
+    assert starter is not None  # only workers ask
+    return starter
