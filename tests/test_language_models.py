@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 
 import pytest
@@ -11,9 +12,10 @@ from torch import Tensor, nn
 from scenarios import assert_close_in_law
 from sparsemble.data import TextBatches
 from sparsemble.layouts import LanguageModel, language_layout
+from sparsemble.members import compact
 from sparsemble.priors import GroupSparse, NoPrior
 from sparsemble.samplers import Constant, SamplerSettings
-from sparsemble.stages import ChainSettings, Observer, draw_samples
+from sparsemble.stages import ChainSettings, Observer, RetrainSettings, draw_samples, prune, retrain
 from sparsemble.stages.cross_entropy import summed_cross_entropy
 from sparsemble.stages.objectives import LanguageModelling
 from sparsemble.structure import GroupTerms
@@ -216,6 +218,37 @@ def test_clipping_comes_before_the_prior():
         prior = 0.0 if p.grad is None else p.grad
         expected = p.detach() - 0.5 * (clipped[name] + prior)
         torch.testing.assert_close(sample[name], expected, rtol=1e-12, atol=1e-12)
+
+
+def test_retraining_clips_by_the_norm_of_the_weights_that_are_left():
+    # Against the loop on the whole network whose pruned weights have no gradient.
+    whole, batches = model(9, 8), TextBatches(text(100), 4, window=7)
+    layout = language_layout(whole)
+    masks = prune(dict(whole.named_parameters()), layout, sparsity=0.6)
+    member = compact(copy.deepcopy(whole), layout, masks)
+    settings = RetrainSettings(epochs=3, schedule=Constant(rate=0.5), clip=0.25)
+    retrain([member], batches, NoPrior(), settings)
+    own = [p.grad.square().sum() for p in member.parameters()]
+    assert math.sqrt(sum(own)) == pytest.approx(0.25)  # the last step's, and it was clipped
+    parameters = dict(whole.named_parameters())
+    optimiser = torch.optim.SGD(parameters.values(), lr=0.5)
+    with torch.no_grad():
+        for name, mask in masks.items():
+            parameters[name].mul_(mask)
+    for epoch in range(3):
+        state = None
+        for inputs, targets in batches.epoch(epoch):
+            optimiser.zero_grad()
+            logits, state = whole(inputs, state)
+            state = tuple((h.detach(), c.detach()) for h, c in state)
+            (summed_cross_entropy(logits, targets) / 4).backward()
+            for name, mask in masks.items():
+                parameters[name].grad.mul_(mask)
+            nn.utils.clip_grad_norm_(parameters.values(), 0.25)
+            optimiser.step()
+    tokens = text(60).view(20, 3)
+    # PyTorch adds a millionth to the norm it divides by.
+    torch.testing.assert_close(member(tokens)[0], whole.eval()(tokens)[0], rtol=1e-5, atol=1e-5)
 
 
 def test_clipping_comes_before_the_noise():

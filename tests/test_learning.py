@@ -157,7 +157,7 @@ def test_a_network_of_ones_own_goes_through_with_a_layout_written_by_hand(arrays
     chosen = recipe(prior=GroupSparse(penalty=2e-3), prune=PruneSettings(sparsity=0.8))
     learned = sparsemble.learn(Gate, arrays, chosen, layout=gate_layout())
     data = sparsemble.as_dataset(*arrays)
-    assert learned.ensemble.evaluate(data).error < 0.4  # the largest class leaves 0.52
+    assert learned.ensemble.evaluate(data).error < 0.45  # the largest class leaves 0.52
     assert all(member.layout.space("hidden").size < 20 for member in learned.ensemble)
     stacked = learned.ensemble.member_probabilities(data.inputs)
     for member, probabilities in zip(learned.ensemble, stacked, strict=True):

@@ -1,10 +1,11 @@
 """One chain: the loop both stages run.
 
-A step is, in this order: backward, clip, prior, sampler, masks. Stage 1 runs it on a network at a
+A step is, in this order: backward, masks, clip, prior, sampler. Stage 1 runs it on a network at a
 temperature; an SGD baseline is the same at temperature 0; retraining is the same on a stack of
-members with their masks. A chain can be stopped after any step and resumed from `state()` to the
-same bits. If it diverges it returns to a good state, with a new noise, another order of the data
-and a lower rate; if that does not help, to an earlier one.
+members, where masks keep the gradients of pruned weights out, also of the norm that is clipped:
+without noise such weights stay 0, where no prior moves them. A chain can be stopped after any step
+and resumed from `state()` to the same bits. If it diverges it returns to a good state, with a new
+noise, another order of the data and a lower rate; if that does not help, to an earlier one.
 """
 
 from __future__ import annotations
@@ -82,12 +83,10 @@ class Chain:
         self._near_zero = near_zero or (lambda: math.nan)
         self._observer = observer or Observer()
         self._tensors = list(self.parameters.values())
-        masks = masks or {}
-        self._masked = [self.parameters[name] for name in masks]
-        self._masks = [
-            mask.to(self.parameters[name].device, self.parameters[name].dtype)
-            for name, mask in masks.items()
-        ]
+        self._masks = {
+            name: mask.to(self.parameters[name].device, self.parameters[name].dtype)
+            for name, mask in (masks or {}).items()
+        }
         self._divergence = divergence or DivergenceSettings()
         self._watch = DivergenceWatch(self._divergence, objective.guessing)
         self._rollbacks = 0
@@ -142,13 +141,14 @@ class Chain:
             if parameter.grad is None:  # not used by this network: only prior and noise move it
                 parameter.grad = torch.zeros_like(parameter)
             gradients[name] = parameter.grad
+        if self._masks:
+            masked = [gradients[name] for name in self._masks]
+            torch._foreach_mul_(masked, list(self._masks.values()))
         if self._clip is not None:
             clip_gradients(list(gradients.values()), self._clip, self._batch_dims)
         with torch.no_grad():
             self._prior.add_gradient(gradients)
             self._sampler.step()
-            if self._masks:
-                torch._foreach_mul_(self._masked, self._masks)
         return loss.item()
 
     def _end_epoch(self, epoch: int) -> None:
