@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import resource
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from language_networks import (
@@ -112,7 +112,8 @@ def training() -> None:
 
 def predicting() -> None:
     whole = Member.dense(dense(LARGE).eval(), language_layout(dense(LARGE)))
-    iss, tied = iss_member(LARGE, LARGE_ISS), tied_member(LARGE, LARGE_ISS)
+    members = list(iss_ensemble(4))
+    iss, tied = members[0], tied_member(LARGE, LARGE_ISS)
     flops = whole.cost.flops
     for streams, steps in ((1, 200), (20, 35)):
         text = torch.randint(0, WORDS, (steps, streams))
@@ -121,7 +122,7 @@ def predicting() -> None:
                 "dense": reading(whole.network, text),
                 "iss": reading(listed(iss), text),
                 "tied": reading(listed(tied), text),
-                "four": four_times(reading(listed(iss), text)),
+                "four": in_turn([reading(listed(member), text) for member in members]),
             },
             rounds=5,
             repeats=1,
@@ -144,12 +145,12 @@ def reading(network: nn.Module, text: Tensor) -> Callable[[], Tensor]:
     return read
 
 
-def four_times(read: Callable[[], Tensor]) -> Callable[[], None]:
-    def all_four() -> None:
-        for _ in range(4):
+def in_turn(readings: Sequence[Callable[[], Tensor]]) -> Callable[[], None]:
+    def all_of_them() -> None:
+        for read in readings:
             read()
 
-    return all_four
+    return all_of_them
 
 
 def memory() -> None:

@@ -1,5 +1,6 @@
 """The Penn Treebank experiment, run small on the built-in grammar: tables, figure, commands."""
 
+import json
 import math
 import re
 
@@ -36,7 +37,14 @@ def tiny(row, size="small"):
 def results(tmp_path_factory):
     """A few rows of both tables, at toy size."""
     work = tmp_path_factory.mktemp("ptb")
-    rows = ("sgd", "sgld-gsp-p", "sgld-gsp-pr", "sgld-gsp-pr-iss-4", "sgd-gsp-pr-4")
+    rows = (
+        "sgd",
+        "sgld-gsp-p",
+        "sgld-gsp-pr",
+        "sgld-gsp-pr-iss-4",
+        "sgld-gsp-pr-se-iss-4",
+        "sgd-gsp-pr-4",
+    )
     jobs = [Job(tiny(row), work / f"{row}.json") for row in rows]
     found = dict(run_jobs(jobs, Workplace(work)))
     return {row: [found[job]] for row, job in zip(rows, jobs, strict=True)}
@@ -84,10 +92,19 @@ def test_tables_show_rows_with_results_beside_the_papers(results):
     ]
     assert table3.rows[0][-4:] == ("1 (19.8M)", "1 (26.5M)", "86.2 / 82.1", "– / –")
     assert table3.rows[2][-4:] == ("1×", "4×", "79.8 / 76.6", "71.5 / 69.5")
-    assert [row[8] for row in table3.rows] == ["0", "0.0001", "0.0001"]  # T, in every row
+    assert [row[8] for row in table3.rows] == ["0", "0.2", "0.2"]  # dropout
+    assert [row[9] for row in table3.rows] == ["0", "0.0001", "0.0001"]  # T, in every row
     table5 = ptb_tables.perplexities(results, "small", 5)
     cited = [row for row in table5.rows if row[0].endswith("cited")]
     assert [row[-1] for row in cited] == ["– / 68.7", "71.1 / 68.5", "60.0 / 57.3", "56.5 / 54.4"]
+
+
+def test_a_shared_embedding_is_measured_in_networks_without_one(results):
+    plain, own = results["sgd"][0], results["sgld-gsp-pr-se-iss-4"][0]
+    dense = plain.parameters / len(plain.structures)
+    assert own.parameters_ratio > own.parameters / dense + 0.01
+    rows = {row[0]: row for row in ptb_tables.perplexities(results, "small", 5).rows}
+    assert rows["SGLD+GSP+PR+SE (ISS)"][2] == f"{own.parameters / dense:.2f}×"
 
 
 def test_the_structure_table_adds_up(results):
@@ -95,7 +112,9 @@ def test_the_structure_table_adds_up(results):
     dense = results["sgd"][0]
     assert dense.member_shapes[0] == {"lstm1": (40, 18), "lstm2": (32, 18), "softmax": (234, 8)}
     assert sheet.rows[0][0] == "SGD (Zaremba et al. 2014)"
-    assert sheet.rows[0][-1].endswith("(100%)")
+    assert sheet.rows[0][4] == "0.00M + 0.00M + 0.00M"
+    assert sheet.rows[0][5].endswith("(100%)")
+    assert sheet.rows[0][6] == "36M + 36M + 30M = 102M"
     untied = results["sgld-gsp-pr"][0]
     assert set(untied.member_shapes[0]) == {
         *(f"lstm{k} {gate}" for k in (1, 2) for gate in ("input", "forget", "cell", "output")),
@@ -108,10 +127,21 @@ def test_the_structure_table_adds_up(results):
 def test_training_costs_are_relative_to_the_independent_ensemble(results):
     sheet = ptb_tables.costs(results, "small")
     by_method = {row[0]: row for row in sheet.rows}
-    assert by_method["SGD+GSP+PR"][-1] == "1.00"
     assert by_method["SGD+GSP+PR"][2] == "4·4 + 1·8"
+    assert by_method["SGD+GSP+PR"][-2:] == ("1.00", "1.00")
     assert by_method["SGLD+GSP+PR (ISS)"][2] == "4 + 1·2"
-    assert float(by_method["SGLD+GSP+PR (ISS)"][-1]) < 0.5
+    assert by_method["SGLD+GSP+PR (ISS)"][-2] == f"{(4 + 1 * 2 / 2) / (4 * 4 + 1 * 8 / 2):.2f}"
+
+
+def test_training_costs_in_epochs_are_counted_as_the_papers_footnote_does(results):
+    def planned(row, members):
+        known = results["sgd-gsp-pr-4"][0]
+        recipe = load_recipe(ptb.recipe_of(row, "large"))
+        return known.model_copy(update={"recipe": recipe, "structures": [(1,)] * members})
+
+    large = {row: [planned(row, 4)] for row in ("sgd-gsp-pr-4", "sgld-gsp-pr-4")}
+    rows = {row[2]: row for row in ptb_tables.costs(large, "large").rows}
+    assert rows["80 + 15·4"][-2] == "0.73"
 
 
 def test_figure_4b_compares_subsets_of_one_chains_members(results, tmp_path):
@@ -134,6 +164,25 @@ def test_figure_4b_compares_subsets_of_one_chains_members(results, tmp_path):
     assert len(figure_sheet(curves).rows) == 3 + 2 + 2
 
 
+def test_every_point_of_figure_4b_ends_where_the_chain_does(results):
+    base = results["sgld-gsp-pr"][0]
+    chain = base.recipe.chain.model_copy(update={"interval": 2})
+    result = base.model_copy(update={"recipe": base.recipe.model_copy(update={"chain": chain})})
+    # Only the last of 35 members knows the token: every ensemble it is in has 1/members.
+    logs = torch.full((35, 1), -math.inf, dtype=torch.float64)
+    logs[-1] = 0
+    points = curves_of(result, logs, None).uniform
+    assert [p.members for p in points] == [35, 17, 11, 8, 7, 5, 4, 3, 2]
+    assert [p.interval for p in points] == [2, 4, 6, 8, 10, 14, 16, 22, 34]
+    assert [p.perplexity for p in points] == pytest.approx([p.members for p in points])
+
+
+@pytest.mark.parametrize("size", ["small", "medium", "large"])
+def test_figure_4b_has_its_recipes_at_every_size(size):
+    for row in ("figure4b", ptb.INDEPENDENT[size]):
+        assert load_recipe(ptb.recipe_of(row, size)).network.hidden
+
+
 def test_a_summary_shows_the_source_beside_the_networks(results):
     sheet = summary([results["sgd"][0], results["sgld-gsp-pr-iss-4"][0]])
     assert sheet.header[1:3] == ("ptb-small-sgd", "ptb-small-sgld-gsp-pr-iss-4")
@@ -149,6 +198,9 @@ def test_a_summary_shows_the_source_beside_the_networks(results):
         (["reproduce", "ptb", "--size", "tiny"], "size 'tiny' is not one of small, medium, large"),
         (["reproduce", "ptb", "--row", "sgd-38"], "no row 'sgd-38' in the tables at size small"),
         (["sample", "nowhere"], "nowhere is not a folder with a saved ensemble"),
+        (["reproduce", "ptb", "--figure4b", "--row", "sgd"], "--figure4b has rows of its own"),
+        (["reproduce", "ptb", "--figure4b", "--tables", "--out", "x"], "x/figure4b-small.json"),
+        (["learn", "grammar", "--set", "data.size=100"], "the vocabulary of grammar is fixed"),
     ],
 )
 def test_bad_input_is_one_clear_message(arguments, message, command):
@@ -171,6 +223,14 @@ def test_a_language_model_is_learned_and_sampled_from_the_command_line(tmp_path,
     assert text.split()[0] == "the"
     assert set(text.split()) <= set(known)
     assert text == command(*asked)[1]
+    # As cold as a number can be, with a seed of any size.
+    cold = ("--temperature", "1e-310", "--seed", "99999999999999999999")
+    code, text, err = command("sample", str(tmp_path), "--words", "5", *cold)
+    assert code == 0, err
+    code, out, _ = command("evaluate", str(tmp_path), "--on", "grammar", "--json")
+    found = json.loads(out)
+    assert 9 < found["the source's own perplexity"] < found["perplexity"]
+    assert found["perplexity"] < found["mean perplexity of a member"]
 
 
 def test_a_text_of_ones_own_is_learned_and_its_unknown_words_are_counted(tmp_path, command):
@@ -188,5 +248,29 @@ def test_a_text_of_ones_own_is_learned_and_its_unknown_words_are_counted(tmp_pat
     # "a" and "sleeps" are seen 40 times only; "zebra" and "quagga" never.
     assert "80 words of the train text are not in the vocabulary: read as <unk>" in out
     assert "4 words of the test text are not in the vocabulary: read as <unk>" in out
+    _, _, err = command("sample", str(tmp_path / "run"), "--start", "the zebra", "--words", "3")
+    assert "1 words of --start are unknown: read as <unk>" in err
+    (tmp_path / "test.txt").rename(tmp_path / "my.test.tokens")  # a name that learn takes as well
+    code, out, err = command("evaluate", str(tmp_path / "run"), "--on", str(tmp_path), "--json")
+    assert code == 0, err
+    assert json.loads(out)["unknown"] == 4
     vocabulary = LanguageEnsemble.load(tmp_path / "run" / "ensemble").vocabulary
     assert set(vocabulary.words) == {"<eos>", "<unk>", "the", "cat", "dog", "sees"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"data.name": "text", "data.path": "'nowhere'"}, "nowhere does not exist"),
+        ({"retrain.batch_size": 1_000_000}, "batch size of 1000000 is too large"),
+        ({"network.shared": "true", "network.embedding": 5}, "shared"),
+    ],
+)
+def test_what_does_not_fit_is_told_before_the_baseline_is_trained(
+    changes, message, command, tmp_path
+):
+    arguments = (f"--set={key}={value}" for key, value in changes.items())
+    code, _, err = command("learn", "grammar", "--out", str(tmp_path / "run"), *arguments)
+    assert code == 2
+    assert message in err
+    assert not (tmp_path / "run").exists()

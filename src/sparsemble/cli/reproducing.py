@@ -98,20 +98,27 @@ def ptb(
 
     Example: sparsemble reproduce ptb --size small --tables
     """
+    from sparsemble.errors import InputError
     from sparsemble.experiments import ptb, ptb_tables
-    from sparsemble.experiments.figure4b import figure_sheet
+    from sparsemble.experiments.figure4b import figure_sheet, read_curves
 
     use_threads(threads)
     chosen = ptb.checked_size(size)
     place = _workplace(work, jobs, data)
     if figure4b:
-        _show([figure_sheet(ptb.figure4b(chosen, out, place))], "figure4b", into)
+        if rows or seeds > 1:
+            raise InputError(
+                "--figure4b has rows of its own, for one seed: leave --row and --seeds"
+            )
+        known = ptb.curves_file(chosen, out)
+        curves = read_curves(known) if tables else ptb.figure4b(chosen, out, place)
+        _show([figure_sheet(curves)], f"figure4b {chosen}", into)
         return
     if not tables:
         _run(ptb.jobs(rows or (), size=chosen, seeds=seeds, out=out), place)
     found = ptb.results_in(out, chosen)
     _tell_count(found.values(), out)
-    _show(ptb_tables.sheets(found, chosen), "ptb", into)
+    _show(ptb_tables.sheets(found, chosen), f"ptb {chosen}", into)
 
 
 def _workplace(work: Path, processes: int, data: Path | None) -> Workplace:

@@ -100,7 +100,7 @@ def _run(recipe: Recipe, folder: Path, how: _How, *, baseline: bool) -> None:
     from sparsemble.recipes.files import baseline_of
     from sparsemble.runs.folder import RunFolder
     from sparsemble.runs.progress import TerminalProgress
-    from sparsemble.runs.results import run_recipe
+    from sparsemble.runs.results import check_recipe, run_recipe
     from sparsemble.runs.summary import summary
     from sparsemble.runs.tensorboard import TensorBoard
     from sparsemble.stages.observer import Observers
@@ -108,6 +108,8 @@ def _run(recipe: Recipe, folder: Path, how: _How, *, baseline: bool) -> None:
     runs = [(recipe, folder)]
     if baseline and (compared := baseline_of(recipe)) is not None:
         runs.insert(0, (compared, folder / "baseline"))
+        if not (folder / "run.json").exists():
+            check_recipe(recipe, how.data)  # not only once the baseline is trained
         with RunFolder(folder).locked() as run:
             run.claim(recipe)  # so that resume finds it even while the baseline is trained
             (folder / "baseline").mkdir(exist_ok=True)

@@ -17,6 +17,7 @@ from sparsemble.cli.options import (
     Threads,
     as_text,
     print_json,
+    progress_console,
     results_console,
     use_threads,
 )
@@ -114,6 +115,9 @@ def sample(
     if not isinstance(ensemble, LanguageEnsemble):
         raise InputError(f"{saved} holds classifiers: text is drawn from language models")
     line = start.split()
+    _, unknown = ensemble.vocabulary.encode(line, "--start")
+    if unknown:
+        progress_console().print(f"{unknown} words of --start are unknown: read as <unk>")
     for word in ensemble.generate(words, start=line, temperature=temperature, seed=seed):
         if word == END:
             print(" ".join(line))

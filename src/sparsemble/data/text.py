@@ -6,7 +6,7 @@ vocabulary is that of the training text alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -34,6 +34,13 @@ class Corpus:
     """Nats a token of the source, if known: no model has a lower expected loss."""
     true_nll: dict[str, float] | None = None
     """The source's own mean negative log-probability a token on each part, if known."""
+
+    def __post_init__(self) -> None:
+        for part in PARTS:
+            try:
+                self.vocabulary.check(getattr(self, part))
+            except InputError as error:
+                raise InputError(f"the {part} part of {self.name}: {error}") from None
 
     def beginning(self, portion: float) -> Corpus:
         """The same corpus with only the first `portion` of the training text."""
@@ -95,7 +102,13 @@ def read_words(path: Path) -> list[str]:
     return _words(_bytes(path), str(path))
 
 
-def _files_in(folder: Path) -> dict[str, Path]:
+def part_of(folder: Path, part: str) -> Path:
+    """The file in a folder that holds a part of a text."""
+    (path,) = _files_in(folder, (part,)).values()
+    return path
+
+
+def _files_in(folder: Path, parts: Sequence[str] = PARTS) -> dict[str, Path]:
     """The file of each part in a folder; exactly one each."""
     if not folder.is_dir():
         state = "is a file, not a folder" if folder.exists() else "does not exist"
@@ -107,7 +120,8 @@ def _files_in(folder: Path) -> dict[str, Path]:
     except OSError as error:
         raise InputError(f"{folder} cannot be read: {error.strerror}") from None
     found = {}
-    for part, spellings in _SPELLINGS.items():
+    for part in parts:
+        spellings = _SPELLINGS[part]
         fitting = [
             name
             for name in names

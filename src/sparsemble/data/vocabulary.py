@@ -76,6 +76,18 @@ class Vocabulary:
     def __len__(self) -> int:
         return len(self.words)
 
+    def check(self, tokens: Tensor) -> None:
+        """Is this a text in words of the vocabulary?"""
+        check_text(tokens)
+        if len(tokens) == 0:
+            raise InputError("a text of 0 tokens")
+        low, high = int(tokens.min()), int(tokens.max())
+        if low < 0 or high >= len(self):
+            raise InputError(
+                f"the text holds the index {low if low < 0 else high}, the vocabulary has "
+                f"{len(self)} words"
+            )
+
     def encode(self, words: Iterable[str], source: str) -> tuple[Tensor, int]:
         """The words' indices, and how many of them were unknown and are now `<unk>`."""
         listed = list(words)
@@ -104,3 +116,11 @@ class Vocabulary:
     @cached_property
     def _indices(self) -> dict[str, int]:
         return {word: index for index, word in enumerate(self.words)}
+
+
+def check_text(tokens: Tensor) -> None:
+    """Could this be a text, whatever its vocabulary?"""
+    if tokens.ndim != 1 or tokens.dtype != torch.int64:
+        raise InputError(
+            f"a text is one row of int64 indices, not {tokens.dtype} of {tuple(tokens.shape)}"
+        )

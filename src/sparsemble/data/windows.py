@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import torch
 from torch import Tensor
 
+from sparsemble.data.vocabulary import check_text
 from sparsemble.errors import InputError
 
 
@@ -35,10 +35,7 @@ class TextBatches:
     """
 
     def __init__(self, tokens: Tensor, batch_size: int, window: int) -> None:
-        if tokens.ndim != 1 or tokens.dtype != torch.int64:
-            raise InputError(
-                f"a text is one row of int64 indices, not {tokens.dtype} of {tuple(tokens.shape)}"
-            )
+        check_text(tokens)
         if batch_size < 1 or window < 1:
             raise InputError(f"batch size {batch_size} and window {window} must be 1 or more")
         length = len(tokens) // batch_size
@@ -57,7 +54,7 @@ class TextBatches:
         self.steps = -(-(length - 1) // window)
         self.mean_window = (length - 1) / self.steps
         """Steps of a window on average: the last one may be shorter."""
-        self.num_data = max(1, round(batch_size * (length - 1) / window))
+        self.num_data = batch_size * self.steps
 
     def epoch(
         self, number: int, start: int = 0, variant: int = 0

@@ -22,6 +22,7 @@ from sparsemble.ensemble.base import BaseEnsemble
 from sparsemble.errors import InputError
 from sparsemble.layouts.language_model import State
 from sparsemble.members import Member, listed
+from sparsemble.seeds import derive
 
 _SEGMENT = 256
 """Positions read at a time, over all streams."""
@@ -78,7 +79,8 @@ class LanguageEnsemble(BaseEnsemble):
         together = torch.zeros(len(self), dtype=torch.float64)
         alone = torch.zeros(len(self), dtype=torch.float64)
         readers = [_Reader(member) for member in self]
-        for inputs, targets in _segments(self._checked(tokens), streams, self._index(END)):
+        self.vocabulary.check(tokens)
+        for inputs, targets in _segments(tokens, streams, self._index(END)):
             total: Tensor | None = None
             for number, reader in enumerate(readers):
                 own = reader.log_probabilities(inputs, targets)
@@ -99,8 +101,9 @@ class LanguageEnsemble(BaseEnsemble):
         The tokens come in the order they are read: with several streams, one of each in turn. For
         comparing subsets of the members; unlike `score` it takes memory for every token.
         """
+        self.vocabulary.check(tokens)
         readers = [_Reader(member) for member in self]
-        segments = list(_segments(self._checked(tokens), streams, self._index(END)))
+        segments = list(_segments(tokens, streams, self._index(END)))
         return torch.stack(
             [torch.cat([reader.log_probabilities(*s) for s in segments]) for reader in readers]
         )
@@ -115,15 +118,17 @@ class LanguageEnsemble(BaseEnsemble):
         if not (temperature > 0 and math.isfinite(temperature)):
             raise InputError(f"temperature = {temperature}: must be above 0")
         read, _ = self.vocabulary.encode([END, *start], "the start of the text")
-        return self._drawn(words, read, temperature, torch.Generator().manual_seed(seed))
+        generator = torch.Generator().manual_seed(derive(seed, "generate"))
+        return self._drawn(words, read, temperature, generator)
 
     def _drawn(
         self, words: int, read: Tensor, temperature: float, generator: torch.Generator
     ) -> Iterator[str]:
         readers = [_Reader(member) for member in self]
         for _ in range(words):
-            logits = self._mean_next(readers, read).double().log() / temperature
-            read = torch.multinomial(logits.softmax(-1), 1, generator=generator)
+            logs = self._mean_next(readers, read).double().log()
+            weights = ((logs - logs.max()) / temperature).softmax(-1)
+            read = torch.multinomial(weights, 1, generator=generator)
             yield self.vocabulary.words[int(read)]
 
     @torch.no_grad()
@@ -141,23 +146,7 @@ class LanguageEnsemble(BaseEnsemble):
     @torch.no_grad()
     def _mean_next(readers: Sequence[_Reader], read: Tensor) -> Tensor:
         """The mean probabilities of the word after one more stretch of text."""
-        return torch.stack([r.next_probabilities(read.view(-1, 1)) for r in readers]).mean(0)
-
-    def _checked(self, tokens: Tensor) -> Tensor:
-        """A text this ensemble can read."""
-        if len(tokens) == 0:
-            raise InputError("a text of 0 tokens cannot be scored")
-        if tokens.ndim != 1 or tokens.dtype != torch.int64:
-            raise InputError(
-                f"a text is one row of int64 indices, not {tokens.dtype} of {tuple(tokens.shape)}"
-            )
-        low, high = int(tokens.min()), int(tokens.max())
-        if low < 0 or high >= len(self.vocabulary):
-            raise InputError(
-                f"the text holds the index {low if low < 0 else high}, the vocabulary has "
-                f"{len(self.vocabulary)} words"
-            )
-        return tokens
+        return torch.stack([reader.next_probabilities(read) for reader in readers]).mean(0)
 
     def _index(self, word: str) -> int:
         indices, _ = self.vocabulary.encode([word], "the vocabulary")
@@ -179,9 +168,10 @@ class _Reader:
         kept: Tensor = losses[flat != _IGNORED]
         return -kept.double()
 
-    def next_probabilities(self, inputs: Tensor) -> Tensor:
-        """Probabilities of the word after one stream's inputs."""
-        hidden, self._state = self._network.hidden(inputs, self._state)  # type: ignore[operator]
+    def next_probabilities(self, tokens: Tensor) -> Tensor:
+        """Probabilities of the word after one stream's tokens, which may be many."""
+        for part in tokens.view(-1, 1).split(_SEGMENT):
+            hidden, self._state = self._network.hidden(part, self._state)  # type: ignore[operator]
         logits: Tensor = self._network.decoder(hidden[-1])  # type: ignore[operator]
         return logits[0].softmax(-1)
 

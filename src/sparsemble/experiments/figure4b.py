@@ -1,9 +1,9 @@
 """Figure 4b: perplexity on the validation text against the number of members, three ways.
 
-*Uniform*: one chain of 80 epochs, sampled after a burn-in of 10 at one interval or another, so that
-more members lie closer together. *Every 6*: the chain runs longer for every further member.
-*Independent*: dense networks trained by SGD. The first two are subsets of the members of one run,
-whose chain is sampled every other epoch.
+*Uniform*: one chain of 80 epochs, sampled at one interval or another up to its end, after a burn-in
+of at least 10, so that more members lie closer together. *Every 6*: the chain runs longer for every
+further member. *Independent*: dense networks trained by SGD. The first two are subsets of the
+members of one run, whose chain is sampled every other epoch.
 """
 
 from __future__ import annotations
@@ -45,12 +45,15 @@ class Curves(Settings):
 def curves_of(result: Result, log_probabilities: Tensor, independent: Result | None) -> Curves:
     """The curves from the members' log-probabilities `(members, tokens)` on the validation text."""
     step = result.recipe.chain.interval
-    count = len(log_probabilities)
-    uniform = []
-    for stride in range(1, count + 1):
-        chosen = log_probabilities[stride - 1 :: stride]
-        if len(chosen) > 1:
-            uniform.append(_point(chosen, stride * step))
+    from_the_end = log_probabilities.flip(0)
+    # For every number of members the widest interval that has room for them.
+    widest = {
+        len(from_the_end) // stride: stride for stride in range(1, len(from_the_end) // 2 + 1)
+    }
+    uniform = [
+        _point(from_the_end[::stride][:members], stride * step)
+        for members, stride in widest.items()
+    ]
     every = log_probabilities[EVERY // step - 1 :: EVERY // step]
     return Curves(
         uniform=uniform,

@@ -29,6 +29,9 @@ SizeName = Literal["small", "medium", "large"]
 TABLE_SIZE: dict[int, SizeName] = {3: "medium", 5: "large"}
 """The size for which the paper prints each table."""
 
+INDEPENDENT: dict[SizeName, str] = {"small": "sgd-10", "medium": "sgd-10", "large": "sgd-38"}
+"""The row of dense networks, trained independently, that Figure 4b compares with."""
+
 
 @dataclass(frozen=True)
 class Figures:
@@ -86,6 +89,14 @@ ROWS = (
         Figures("0.3×", "0.7×", dev=64.4, test=62.1),
     ),
 )
+STRUCTURES = {
+    "sgd": "36M + 36M + 30M = 102M",
+    "sgld-gsp-pr": "4.3M + 6.1M + 12.2M = 22.7M (22 %)",
+    "sgld-gsp-pr-tied": "4.9M + 6.1M + 12.4M = 23.5M (23 %)",
+    "sgld-gsp-pr-iss-4": "1.7M + 2.5M + 8.4M = 12.6M (12 %)",
+    "sgld-gsp-pr-se-iss-4": "2.3M + 2.9M + 9.1M = 14.4M (14 %)",
+}
+"""FLOPs of the LSTM layers and the softmax of one large network, from the paper's Table 4."""
 CITED = (
     ("VD (Gal 2016), 10 large", "10×", "–", "–", "68.7"),
     ("VD-LSTM+SE+AL (Inan 2016)", "51M", "–", "71.1", "68.5"),
@@ -117,13 +128,18 @@ def figure4b(size: SizeName, out: Path, place: Workplace) -> Curves:
     """Run what Figure 4b needs, measure its curves and keep them in `out`."""
     chain, independent = (
         Job(load_recipe(name, {"data.measure": "valid"}), out / f"{name}-valid.json")
-        for name in (recipe_of("figure4b", size), recipe_of("sgd-10", size))
+        for name in (recipe_of("figure4b", size), recipe_of(INDEPENDENT[size], size))
     )
     found = dict(run_jobs([chain, independent], place))
     corpus = ptb(place.data_folder)
     curves = measure_curves(chain, found[chain], corpus, place, found[independent])
-    write_curves(curves, out / f"figure4b-{size}.json")
+    write_curves(curves, curves_file(size, out))
     return curves
+
+
+def curves_file(size: SizeName, out: Path) -> Path:
+    """Where `figure4b` keeps its curves."""
+    return out / f"figure4b-{size}.json"
 
 
 def checked_size(size: str) -> SizeName:

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
-from sparsemble.experiments.ptb import CITED, ROWS, TABLE_SIZE, Figures, Row, SizeName
+from sparsemble.experiments.ptb import (
+    CITED,
+    ROWS,
+    STRUCTURES,
+    TABLE_SIZE,
+    Figures,
+    Row,
+    SizeName,
+)
+from sparsemble.recipes.models import LanguageModelSettings
 from sparsemble.runs.results import Result
 from sparsemble.runs.sheets import Sheet, spread
 
@@ -31,6 +41,7 @@ def perplexities(results: Results, size: SizeName, table: int) -> Sheet:
         "test",
         "Ensemble dev",
         "test",
+        "Dropout",
         "T",
         "Seeds",
         f"Paper ({printed}): parameters",
@@ -53,12 +64,13 @@ def _perplexity_row(row: Row, results: Sequence[Result]) -> tuple[str, ...]:
     return (
         row.method,
         str(row.models),
-        f"{statistics.mean(r.parameters_ratio for r in results):.2f}×",
+        f"{statistics.mean(r.parameters / _unshared(r) for r in results):.2f}×",
         f"{statistics.mean(r.flops_ratio for r in results):.2f}×",
         _metric(results, "valid_single_perplexity"),
         _metric(results, "test_single_perplexity"),
         _metric(results, "valid_perplexity") if several else "–",
         _metric(results, "test_perplexity") if several else "–",
+        f"{_network(results[0]).dropout:g}",
         f"{results[0].recipe.chain.sampler.temperature:g}",
         str(len(results)),
         *_paper(row.paper, several=several),
@@ -78,7 +90,7 @@ def _paper(figures: Figures | None, *, several: bool) -> tuple[str, ...]:
 
 def _cited(entry: tuple[str, str, str, str, str]) -> tuple[str, ...]:
     name, parameters, flops, dev, test = entry
-    return (f"{name}: cited", *["–"] * 9, parameters, flops, "–", f"{dev} / {test}")
+    return (f"{name}: cited", *["–"] * 10, parameters, flops, "–", f"{dev} / {test}")
 
 
 def structures(results: Results, size: SizeName) -> Sheet:
@@ -89,7 +101,15 @@ def structures(results: Results, size: SizeName) -> Sheet:
             result = results[row.recipe][0]
             if result.recipe.prune is not None or row.recipe == "sgd":
                 rows.append(_structure_row(row, result))
-    header = ("Method", "Sparsity", "Parameters", "Units", "LSTM FLOPs", "Softmax", "Total")
+    header = (
+        "Method",
+        "Sparsity",
+        "Parameters",
+        "Units",
+        "FLOPs: LSTM layers + softmax",
+        "Total",
+        "Paper (large): FLOPs",
+    )
     return Sheet(f"Table 4: structure of one member, size {size}", header, tuple(rows))
 
 
@@ -105,26 +125,30 @@ def _structure_row(row: Row, result: Result) -> tuple[str, ...]:
         f"{result.recipe.prune.sparsity:.0%}" if result.recipe.prune else "–",
         _millions(result.member_parameters[0]),
         "-".join(map(str, result.structures[0])),
-        " + ".join(map(_millions, flops.values())),
-        _millions(softmax),
+        " + ".join(map(_millions, [*flops.values(), softmax])),
         f"{_millions(total)} ({total / dense:.0%})",
+        STRUCTURES.get(row.recipe, "–"),
     )
 
 
 def costs(results: Results, size: SizeName) -> Sheet:
-    """What training took: epochs, seconds, and both against the independently trained ensemble.
+    """What training took, in epochs and seconds, and both against the independent ensemble's.
 
-    The paper's footnote compares (80 + 15·4·½)/(30·4 + 15·4·½) = 0.73 epochs of a dense network,
-    an epoch of retraining counting half; here it counts what it took.
+    In epochs as in the paper's footnote, where one of retraining counts half:
+    (80 + 15·4·½)/(30·4 + 15·4·½) = 0.73. Seconds are what they were.
     """
     rows = []
     reference = results.get("sgd-gsp-pr-4") or []
     for row in {row.recipe: row for row in ROWS}.values():
         if results.get(row.recipe):
             result = results[row.recipe][0]
-            ratio = "–"
+            ratios = ("–", "–")
             if reference:
-                ratio = f"{_dense_epochs(result) / _dense_epochs(reference[0]):.2f}"
+                other = reference[0]
+                ratios = (
+                    f"{_counted_epochs(result) / _counted_epochs(other):.2f}",
+                    f"{sum(result.seconds.values()) / sum(other.seconds.values()):.2f}",
+                )
             rows.append(
                 (
                     row.method,
@@ -132,8 +156,7 @@ def costs(results: Results, size: SizeName) -> Sheet:
                     _epochs(result),
                     f"{result.seconds['chain']:.0f}",
                     f"{result.seconds['retrain']:.0f}",
-                    f"{_dense_epochs(result):.0f}",
-                    ratio,
+                    *ratios,
                 )
             )
     header = (
@@ -142,8 +165,8 @@ def costs(results: Results, size: SizeName) -> Sheet:
         "Epochs",
         "Chain s",
         "Retraining s",
-        "In epochs of a dense network",
-        "÷ SGD+GSP+PR, 4 models",
+        "Epochs ÷ those of SGD+GSP+PR, 4 models",
+        "Seconds ÷ those",
     )
     return Sheet(f"Training cost, size {size}", header, tuple(rows))
 
@@ -154,11 +177,28 @@ def _epochs(result: Result) -> str:
     return text if retrain is None else f"{text} + {retrain.epochs}·{len(result.structures)}"
 
 
-def _dense_epochs(result: Result) -> float:
-    """The training time in epochs of the unpruned network."""
-    chain = result.recipe.chain
-    epochs = chain.epochs * chain.chains
-    return epochs * (1 + result.seconds["retrain"] / result.seconds["chain"])
+def _counted_epochs(result: Result) -> float:
+    """Epochs of training, those of retraining counted half."""
+    chain, retrain = result.recipe.chain, result.recipe.retrain
+    again = 0 if retrain is None else retrain.epochs * len(result.structures)
+    return chain.epochs * chain.chains + again / 2
+
+
+def _network(result: Result) -> LanguageModelSettings:
+    network = result.recipe.network
+    assert isinstance(network, LanguageModelSettings)
+    return network
+
+
+def _unshared(result: Result) -> int:
+    """Parameters of the dense network with an embedding and a softmax of their own, the unit."""
+    own = round(result.parameters / result.parameters_ratio)
+    network = _network(result)
+    if not network.shared:
+        return own
+    sizes = (network.hidden[-1], *network.hidden)
+    recurrent = sum(4 * size * (below + size) for below, size in pairwise(sizes))
+    return 2 * own - recurrent
 
 
 def _metric(results: Sequence[Result], name: str) -> str:

@@ -120,18 +120,20 @@ def listed(member: Member, *, least_area: int = LEAST_AREA) -> nn.Module:
     by_owner: dict[str, list[Matrix]] = {}
     for matrix in member.layout.matrices:
         by_owner.setdefault(matrix.parameters[0], []).append(matrix)
+    shapes = member.cost.shapes
     replaced = {
         owner.rpartition(".")[0]: _listed_matrices(matrices, parameters, member.masks)
         for owner, matrices in by_owner.items()
-        if _worth_listing(member, matrices, least_area)
+        if _worth_listing(
+            used=sum(rows * columns for rows, columns in (shapes[m.name] for m in matrices)),
+            area=sum(member.masks[name].numel() for name in matrices[0].parameters),
+            least_area=least_area,
+        )
     }
     return _with_listed_layers(network, replaced) if replaced else network
 
 
-def _worth_listing(member: Member, matrices: Sequence[Matrix], least_area: int) -> bool:
-    shapes = member.cost.shapes
-    used = sum(rows * columns for rows, columns in (shapes[m.name] for m in matrices))
-    area = sum(member.masks[name].numel() for name in matrices[0].parameters)
+def _worth_listing(*, used: int, area: int, least_area: int) -> bool:
     return area >= least_area and used <= _LARGEST_SHARE * area
 
 

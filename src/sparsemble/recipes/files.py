@@ -32,7 +32,7 @@ def builtin_names() -> list[str]:
 def recipe_toml(name: str) -> str:
     """The text of a recipe: a built-in one, or a file."""
     if name.endswith(".toml") and Path(name).is_file():
-        return Path(name).read_text()
+        return _text(Path(name))
     if name not in builtin_names():
         near = difflib.get_close_matches(name, builtin_names(), n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(builtin_names())}"
@@ -74,14 +74,18 @@ def baseline_of(recipe: Recipe) -> Recipe | None:
     return baseline.model_copy(update={"data": recipe.data})
 
 
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"recipe {path}: cannot be read ({error})") from None
+
+
 def _read(source: str | Path) -> dict[str, Any]:
     """The fields of a recipe, together with those of the recipes it extends."""
     path = Path(source)
     is_file = path.suffix == ".toml" or path.is_file()
-    try:
-        text = path.read_text() if is_file else recipe_toml(str(source))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"recipe {source}: cannot be read ({error})") from None
+    text = _text(path) if is_file else recipe_toml(str(source))
     try:
         fields = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -75,6 +75,10 @@ class TextData(Settings):
         given = [place for place in (self.path, self.files) if place is not None]
         if len(given) != (self.name == "text"):
             raise ValueError('name = "text" goes together with a path, or with files')
+        if self.name != "text" and (self.size is not None or self.threshold != 1):
+            raise ValueError(
+                f"the vocabulary of {self.name} is fixed: size and threshold are for text"
+            )
         return self
 
     def load(self, folder: Path | None = None) -> Corpus:

@@ -110,16 +110,10 @@ def learn(
     if not isinstance(recipe, Recipe):
         raise InputError(f"recipe of type {type(recipe).__name__}: load_recipe() makes one")
     observer = observer or Observer()
-    blank = initial_network(network, 0, derive(recipe.seed, "chain", 0))
-    layout = layout or layout_of(blank, recipe.grouping)
-    layout.check(dict(blank.named_parameters()))
-    source = open_source(data, blank, layout, recipe, num_data, validation)
-    steps_per_epoch = source.batches(recipe.chain.batch_size).steps
-    if recipe.retrain is not None:
-        source.batches(recipe.retrain.batch_size)  # what does not fit is told before anything runs
+    blank, layout, source = fitted(network, data, recipe, layout, num_data, validation)
     run = _run_folder(folder, samples_folder)
     if run is not None:
-        needed = disk_needed(blank, recipe, steps_per_epoch)
+        needed = disk_needed(blank, recipe, source.batches(recipe.chain.batch_size).steps)
         check_disk(run.path, needed)
         observer.planned(run.path, needed)
     look = source.look()
@@ -133,6 +127,28 @@ def learn(
         if run is not None:
             ensemble.save(run.ensemble)
     return Learned(ensemble, steps.history, _findings(ensemble, steps.history, recipe, look))
+
+
+def fitted(
+    network: NetworkSource,
+    data: Examples | Corpus,
+    recipe: Recipe,
+    layout: Layout | None = None,
+    num_data: int | None = None,
+    validation: Examples | None = None,
+) -> tuple[nn.Module, Layout, Source]:
+    """A first network, its layout and the data, if they go together and with the recipe.
+
+    What does not fit is told here, before anything runs or is written.
+    """
+    blank = initial_network(network, 0, derive(recipe.seed, "chain", 0))
+    layout = layout or layout_of(blank, recipe.grouping)
+    layout.check(dict(blank.named_parameters()))
+    source = open_source(data, blank, layout, recipe, num_data, validation)
+    for stage in (recipe.chain, recipe.retrain):
+        if stage is not None:
+            source.batches(stage.batch_size)
+    return blank, layout, source
 
 
 def _run_folder(folder: str | Path | None, samples: str | Path | None) -> RunFolder | None:

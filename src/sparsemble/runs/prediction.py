@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
+import math
+import statistics
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from sparsemble.data import Dataset, as_dataset, digits, grammar, mnist, ptb
 from sparsemble.data.rows import Rows, read_rows
-from sparsemble.data.text import PARTS, read_words
+from sparsemble.data.text import PARTS, part_of, read_words
 from sparsemble.ensemble import BaseEnsemble, Ensemble, LanguageEnsemble
 from sparsemble.ensemble.uncertainty import uncertainty
 from sparsemble.errors import InputError
@@ -73,19 +75,23 @@ def _labelled(ensemble: Ensemble, rows: Rows, source: str) -> Dataset:
 def _evaluate_text(
     ensemble: LanguageEnsemble, name: str, part: str, streams: int, data_folder: Path | None
 ) -> dict[str, Any]:
+    source: dict[str, float] = {}
     if name in ("grammar", "ptb"):
         corpus = grammar() if name == "grammar" else ptb(data_folder)
         words = corpus.vocabulary.decode(getattr(corpus, part))
+        if corpus.true_nll is not None:
+            source = {"the source's own perplexity": math.exp(corpus.true_nll[part])}
     else:
         path = Path(name)
-        words = read_words(path / f"{part}.txt" if path.is_dir() else path)
+        words = read_words(part_of(path, part) if path.is_dir() else path)
     tokens, unknown = ensemble.vocabulary.encode(words, name)
     score = ensemble.score(tokens, streams=streams)
     return {
         "tokens": score.tokens,
         "unknown": unknown,
         "perplexity": score.perplexity,
-        "best member's perplexity": min(score.members),
+        "mean perplexity of a member": statistics.mean(score.members),
+        **source,
     }
 
 

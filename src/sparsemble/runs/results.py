@@ -14,6 +14,7 @@ from sparsemble.ensemble import BaseEnsemble, Ensemble, LanguageEnsemble
 from sparsemble.errors import CorruptFileError, InputError
 from sparsemble.recipes import Recipe, TextData
 from sparsemble.runs import Learned, learn, provenance
+from sparsemble.runs.learning import fitted
 from sparsemble.runs.materials import materials_of
 from sparsemble.settings import Settings
 from sparsemble.stages import Observer
@@ -93,6 +94,12 @@ def run_recipe(
     result = _measured(recipe, learned, metrics, curves, unknown, folder / "ensemble")
     write_result(result, done)
     return result
+
+
+def check_recipe(recipe: Recipe, data_folder: Path | None = None) -> None:
+    """Is what a recipe names there, and does it fit together?"""
+    materials = materials_of(recipe, data_folder)
+    fitted(materials.network, materials.training, recipe, materials.layout)
 
 
 def read_result(path: Path) -> Result:

@@ -300,8 +300,8 @@ class Chain:
 
 def clip_gradients(gradients: Sequence[Tensor], limit: float, batch_dims: int = 0) -> None:
     """Scale gradients down to a joint norm of at most `limit`, every member's by itself."""
-    squares = [gradient.flatten(batch_dims).square().sum(-1) for gradient in gradients]
-    norms = torch.stack(squares).sum(0).sqrt()
+    each = [torch.linalg.vector_norm(g.flatten(batch_dims), dim=-1) for g in gradients]
+    norms = torch.linalg.vector_norm(torch.stack(each), dim=0)
     factors = (limit / norms.clamp_min(limit)).to(gradients[0].dtype)
     for gradient in gradients:
         gradient.mul_(factors.view(*factors.shape, *[1] * (gradient.ndim - factors.ndim)))
