@@ -10,10 +10,29 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
+from sparsemble.layouts import LanguageModel
 from sparsemble.structure import Family, Layout, Matrix, Role, Slot, Space, SpaceKind
 
 STANDARD_ERRORS = 5
 """How far an estimate may lie from the truth: a right one does so once in two million times."""
+
+
+WORDS = ("<eos>", "<unk>", "a", "b", "c", "d", "e")
+"""The vocabulary of `model` and `text`."""
+
+
+def model(
+    *hidden: int, shared: bool = False, dropout: float = 0.0, spread: float = 1.0
+) -> LanguageModel:
+    """A tiny language model in double precision."""
+    hidden = hidden or (5, 4)
+    network = LanguageModel(7, 4, hidden, shared=shared, dropout=dropout, spread=spread)
+    return network.double()
+
+
+def text(length: int) -> Tensor:
+    """Words that follow no rule."""
+    return torch.randint(7, (length,))
 
 
 def assert_close_in_law(

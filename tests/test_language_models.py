@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from scenarios import assert_close_in_law
+from scenarios import assert_close_in_law, model, text
 from sparsemble.data import TextBatches
 from sparsemble.layouts import LanguageModel, language_layout
 from sparsemble.members import compact
@@ -19,19 +19,6 @@ from sparsemble.stages import ChainSettings, Observer, RetrainSettings, draw_sam
 from sparsemble.stages.cross_entropy import summed_cross_entropy
 from sparsemble.stages.objectives import LanguageModelling
 from sparsemble.structure import GroupTerms
-
-WORDS = ("<eos>", "<unk>", "a", "b", "c", "d", "e")
-
-
-def model(*hidden: int, shared=False, dropout=0.0, spread=1.0) -> LanguageModel:
-    hidden = hidden or (5, 4)
-    network = LanguageModel(7, 4, hidden, shared=shared, dropout=dropout, spread=spread)
-    return network.double()
-
-
-def text(length: int) -> Tensor:
-    return torch.randint(7, (length,))
-
 
 # --- the network -----------------------------------------------------------------------------
 

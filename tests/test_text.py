@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 import torch
 
-from sparsemble.data import TextBatches, Vocabulary, ptb, read_corpus
+from sparsemble.data import Corpus, TextBatches, Vocabulary, ptb, read_corpus
 from sparsemble.data.places import data_folder
 from sparsemble.data.vocabulary import END, UNKNOWN
 from sparsemble.errors import CorruptFileError, InputError
@@ -277,3 +277,17 @@ def test_penn_treebank_is_what_it_should_be():
     batches = TextBatches(corpus.train, batch_size=20, window=35)
     # Rows of 46,479: 20·46,478 predictions in windows of 35.
     assert (batches.steps, batches.num_data) == (1328, 26_560)
+
+
+@pytest.mark.parametrize(
+    ("part", "tokens", "message"),
+    [
+        ("valid", torch.tensor([]).long(), "the valid part of mine: a text of 0 tokens"),
+        ("test", torch.tensor([0, 1], dtype=torch.int32), "the test part of mine: a text is one"),
+        ("train", torch.tensor([0, 999]), "the train part of mine: the text holds the index 999"),
+    ],
+)
+def test_a_corpus_of_ones_own_is_checked_when_it_is_made(part, tokens, message):
+    parts = dict.fromkeys(("train", "valid", "test"), torch.tensor([0, 1, 0])) | {part: tokens}
+    with pytest.raises(InputError, match=message):
+        Corpus(Vocabulary(("<eos>", "a")), **parts, unknown={}, name="mine")
