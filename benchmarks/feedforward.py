@@ -101,7 +101,6 @@ def alone_step(member: Member) -> Callable[[], None]:
     parameters = dict(network.network.named_parameters())
     bound = PRIOR.bind(member.layout, parameters, sizes=member.origin.group_sizes)
     optimiser = torch.optim.SGD(parameters.values(), lr=0.01)
-    masked = [parameters[name] for name in member.masks]
     masks = [mask.float() for mask in member.masks.values()]
     inputs, targets = batch()
 
@@ -109,9 +108,9 @@ def alone_step(member: Member) -> Callable[[], None]:
         optimiser.zero_grad()
         F.cross_entropy(network(inputs), targets).backward()
         with torch.no_grad():
+            torch._foreach_mul_([parameters[name].grad for name in member.masks], masks)
             bound.add_gradient({name: p.grad for name, p in parameters.items()})
             optimiser.step()
-            torch._foreach_mul_(masked, masks)
 
     return step
 

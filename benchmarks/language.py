@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import resource
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from language_networks import (
@@ -38,15 +38,22 @@ def window() -> tuple[Tensor, Tensor]:
 
 
 def training_step(
-    network: LanguageModel, optimiser: torch.optim.Optimizer, prior: Callable[[], None]
+    network: LanguageModel,
+    optimiser: torch.optim.Optimizer,
+    prior: Callable[[], None],
+    masks: Mapping[str, Tensor] | None = None,
 ) -> Callable[[], None]:
     objective = LanguageModelling(network, WINDOW)
     inputs, targets = window()
     parameters = list(network.parameters())
+    named = dict(network.named_parameters())
+    kept = {name: mask.float() for name, mask in (masks or {}).items()}
 
     def step() -> None:
         optimiser.zero_grad()
         objective(inputs, targets).backward()
+        if kept:
+            torch._foreach_mul_([named[name].grad for name in kept], list(kept.values()))
         clip_gradients([p.grad for p in parameters], 5.0)
         prior()
         optimiser.step()
@@ -81,16 +88,7 @@ def retraining_step(member: Member) -> Callable[[], None]:
     parameters = dict(network.named_parameters())
     prior = prior_of(PRIOR, member.layout, parameters, sizes=member.origin.group_sizes)
     optimiser = torch.optim.SGD(parameters.values(), lr=0.1)
-    descend = training_step(network, optimiser, prior)
-    masked = [parameters[name] for name in member.masks]
-    masks = [mask.float() for mask in member.masks.values()]
-
-    def step() -> None:
-        descend()
-        with torch.no_grad():
-            torch._foreach_mul_(masked, masks)
-
-    return step
+    return training_step(network, optimiser, prior, member.masks)
 
 
 def training() -> None:

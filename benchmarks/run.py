@@ -2,25 +2,45 @@
 
 Every ratio is measured in one run, alternating, as a median of several, each side at its better
 number of threads (1 or 2). Run it on a machine that does nothing else. With arguments only the
-named parts are measured: `feedforward`, `language`, `checkpoints`.
+named parts are measured: `feedforward`, `language`, `checkpoints`. `--keep` also writes the ratios
+to `results/benchmarks.json` and from there into the README.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 import warnings
+from pathlib import Path
 
 import checkpoints
 import feedforward
+import kept
 import language
+import timing
 
 PARTS = {
     "feedforward": feedforward.measure,
     "language": language.measure,
     "checkpoints": checkpoints.measure,
 }
+ROOT = Path(__file__).parent.parent
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Measure ratios of times.")
+    parser.add_argument("parts", nargs="*", metavar="part", help=f"of {', '.join(PARTS)}")
+    parser.add_argument("--keep", action="store_true", help="write results and README")
+    chosen = parser.parse_args()
+    for name in chosen.parts:
+        if name not in PARTS:
+            parser.error(f"no part {name!r}: there are {', '.join(PARTS)}")
+    warnings.simplefilter("ignore", FutureWarning)  # of posteriors, about its own dependency
+    for name in chosen.parts or PARTS:
+        timing.measures.clear()
+        PARTS[name]()
+        if chosen.keep and timing.measures:
+            kept.keep(ROOT, name, timing.measures)
+
 
 if __name__ == "__main__":
-    warnings.simplefilter("ignore", FutureWarning)  # of posteriors, about its own dependency
-    for name in sys.argv[1:] or PARTS:
-        PARTS[name]()
+    main()

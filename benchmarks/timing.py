@@ -5,10 +5,25 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import torch
 
 THREADS = (1, 2)
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Seconds of ours and of the reference, and the ratio that is aimed at."""
+
+    label: str
+    ours: float
+    reference: float
+    bound: float | None
+
+
+measures: list[Measure] = []
+"""What was reported."""
 
 
 def alternate(
@@ -40,6 +55,7 @@ def report(
     label: str, ours: tuple[float, int], reference: tuple[float, int], bound: float | None = None
 ) -> None:
     """One line: the ratio, both times with their thread counts, and the bound it should keep."""
+    measures.append(Measure(label, ours[0], reference[0], bound))
     ratio = ours[0] / reference[0]
     wanted = "" if bound is None else f", wanted at most {bound:.2f}"
     print(f"{label}: {ratio:.2f} ({_time(ours)}, {_time(reference)}{wanted})", flush=True)

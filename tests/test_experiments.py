@@ -5,13 +5,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import kept
 import pytest
 import torch
 
 import sparsemble
 from scenarios import wait_until
 from sparsemble.errors import CorruptFileError, InputError
-from sparsemble.experiments import mnist
+from sparsemble.experiments import mnist, ptb, ptb_tables
 from sparsemble.experiments.demo import comparison
 from sparsemble.experiments.jobs import Job, Workplace, chain_key, run_jobs
 from sparsemble.experiments.mnist_tables import table1, table2
@@ -152,6 +153,9 @@ def test_the_readme_shows_the_tables_of_the_committed_results(tmp_path):
     copy.write_bytes((ROOT / "README.md").read_bytes())
     results = mnist.results_in(ROOT / "results" / "mnist")
     put_into(copy, "mnist", (table1(results), table2(results)))
+    language = ptb.results_in(ROOT / "results" / "ptb", "small")
+    put_into(copy, "ptb small", ptb_tables.sheets(language, "small"))
+    put_into(copy, "benchmarks", [kept.sheet(read_json(ROOT / kept.FILE))])
     assert copy.read_text() == (ROOT / "README.md").read_text()
 
 

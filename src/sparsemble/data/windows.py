@@ -24,6 +24,7 @@ class TextBatches:
     Tokens at the end that do not fill another column of the rows are left out; the last window may
     be shorter.
 
+    >>> import torch
     >>> batches = TextBatches(torch.arange(10), batch_size=2, window=3)
     >>> inputs, targets = next(batches.epoch(0))
     >>> inputs.T

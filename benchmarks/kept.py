@@ -1,0 +1,39 @@
+"""Measures that are kept: a result file, and the README's table made from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from timing import Measure
+
+from sparsemble.runs.provenance import provenance
+from sparsemble.runs.sheets import Sheet, put_into
+from sparsemble.store import read_json, write_json
+
+FILE = Path("results") / "benchmarks.json"
+
+
+def keep(root: Path, part: str, measures: Sequence[Measure]) -> None:
+    """Replace the figures of one part, in the file and in the README."""
+    path = root / FILE
+    known: dict[str, Any] = read_json(path) if path.exists() else {}
+    known[part] = {"measures": list(map(asdict, measures)), "provenance": provenance()}
+    write_json(path, known)
+    put_into(root / "README.md", "benchmarks", [sheet(known)])
+
+
+def sheet(known: dict[str, Any]) -> Sheet:
+    """The table of all that is kept."""
+    rows = [
+        (
+            measure["label"],
+            f"{measure['ours'] / measure['reference']:.2f}",
+            "–" if measure["bound"] is None else f"{measure['bound']:.2f}",
+        )
+        for part in known.values()
+        for measure in part["measures"]
+    ]
+    return Sheet("Ratios of times, two cores", ("Measure", "Ratio", "Aim"), tuple(rows))
