@@ -27,7 +27,7 @@ from sparsemble.samplers import SGLD
 from sparsemble.stages.chain import clip_gradients
 from sparsemble.stages.objectives import LanguageModelling
 
-WINDOW, BATCH, NUM_DATA = 35, 20, 26_559
+WINDOW, BATCH, NUM_DATA = 35, 20, 26_560
 PRIOR = GroupSparse(penalty=3e-5)
 
 
