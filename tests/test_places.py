@@ -11,6 +11,7 @@ from sparsemble.data.places import PublishedFiles, data_folder
 from sparsemble.errors import CorruptFileError, InputError
 
 CONTENT = b"what was published"
+PACKED = gzip.compress(CONTENT, mtime=0)  # the time would be part of the tests' names
 FILES = PublishedFiles(
     title="The example",
     subfolder="example",
@@ -44,9 +45,7 @@ def test_the_folder_is_the_one_given_or_named_by_the_environment_or_the_cache(mo
     assert str(data_folder()) == "/cache/sparsemble"
 
 
-@pytest.mark.parametrize(
-    ("name", "stored"), [("a.txt", CONTENT), ("a.txt.gz", gzip.compress(CONTENT))]
-)
+@pytest.mark.parametrize(("name", "stored"), [("a.txt", CONTENT), ("a.txt.gz", PACKED)])
 def test_a_file_in_the_folder_is_read_plain_or_packed_without_the_network(
     tmp_path, mirrors, name, stored
 ):
@@ -66,7 +65,7 @@ def test_a_plain_file_with_other_content_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("address", "sent", "kept"),
     [
-        ("https://first.invalid/a.txt.gz", gzip.compress(CONTENT), "a.txt.gz"),
+        ("https://first.invalid/a.txt.gz", PACKED, "a.txt.gz"),
         ("https://second.invalid/a.txt", CONTENT, "a.txt"),
     ],
 )
@@ -83,9 +82,7 @@ def test_a_missing_file_is_downloaded_once_and_kept_as_it_came(
     assert asked == []
 
 
-@pytest.mark.parametrize(
-    "first", [b"an error page", gzip.compress(CONTENT)[:-3], http.client.IncompleteRead(b"")]
-)
+@pytest.mark.parametrize("first", [b"an error page", PACKED[:-3], http.client.IncompleteRead(b"")])
 def test_a_mirror_that_sends_something_else_is_passed_over(tmp_path, mirrors, first):
     answers, _ = mirrors
     answers["https://first.invalid/a.txt.gz"] = first

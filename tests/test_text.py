@@ -168,7 +168,7 @@ def test_the_vocabulary_is_that_of_the_training_text_and_what_it_lacks_is_counte
             r"test\.txt is not UTF-8 text: byte 3 is 0xc3",
         ),
         (
-            {"train_txt": gzip.compress(b"the"), "valid_txt": VALID, "test_txt": TEST},
+            {"train_txt": gzip.compress(b"the", mtime=0), "valid_txt": VALID, "test_txt": TEST},
             r"train\.txt is compressed, not plain text",
         ),
         (

@@ -80,10 +80,12 @@ class TextLook:
     """The perplexity on the beginning of the validation text."""
 
     metric = "perplexity"
-    on = "validation text"
     seen = False
 
     def __init__(self, corpus: Corpus) -> None:
+        # A beginning may be harder or easier than the whole, so it is called what it is.
+        part = f"first {_TOKENS:,} tokens of the " if len(corpus.valid) > _TOKENS else ""
+        self.on = f"{part}validation text"
         self._vocabulary = corpus.vocabulary
         self._tokens = corpus.valid[:_TOKENS]
 

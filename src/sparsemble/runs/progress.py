@@ -127,7 +127,7 @@ class TerminalProgress(Observer):
             return ""
         percent = record.metric == "error"
         figure = f"{100 * record.together:.2f} %" if percent else f"{record.together:.2f}"
-        return f"ensemble of {record.members}: {record.metric} {figure} on {record.on}"
+        return f"ensemble of {record.members}: {record.metric} {figure} on the {record.on}"
 
     def _left(self) -> str:
         left = self._pace.left(self._total)
