@@ -167,21 +167,28 @@ def sampled(network: LanguageModel, batches: TextBatches, chosen, prior=None) ->
     return draw_samples(network, layout, batches, prior or NoPrior(), chosen)[-1].parameters
 
 
-@pytest.mark.parametrize("shared", [False, True])
-def test_at_temperature_zero_a_chain_is_the_plain_training_loop(shared):
-    # A limit that is never reached multiplies by one: equal bit for bit.
-    network, batches = model(shared=shared), TextBatches(text(100), 4, window=7)
-    sample = sampled(network, batches, settings(epochs=3, clip=1e6, interval=3))
+def descend(network: LanguageModel, batches: TextBatches, *, epochs, clip, masks=None) -> None:
+    """The plain training loop, at a rate of 0.5; masks keep gradients at zero."""
     optimiser = torch.optim.SGD(network.parameters(), lr=0.5)
-    for epoch in range(3):
+    for epoch in range(epochs):
         state = None
         for inputs, targets in batches.epoch(epoch):
             optimiser.zero_grad()
             logits, state = network(inputs, state)
             state = tuple((h.detach(), c.detach()) for h, c in state)
-            (summed_cross_entropy(logits, targets) / 4).backward()
-            nn.utils.clip_grad_norm_(network.parameters(), 1e6)
+            (summed_cross_entropy(logits, targets) / inputs.shape[1]).backward()
+            for name, mask in (masks or {}).items():
+                network.get_parameter(name).grad.mul_(mask)
+            nn.utils.clip_grad_norm_(network.parameters(), clip)
             optimiser.step()
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_at_temperature_zero_a_chain_is_the_plain_training_loop(shared):
+    # A limit that is never reached multiplies by one: equal bit for bit.
+    network, batches = model(shared=shared), TextBatches(text(100), 4, window=7)
+    sample = sampled(network, batches, settings(epochs=3, clip=1e6, interval=3))
+    descend(network, batches, epochs=3, clip=1e6)
     for name, parameter in network.named_parameters():
         assert torch.equal(sample[name], parameter)
 
@@ -217,22 +224,10 @@ def test_retraining_clips_by_the_norm_of_the_weights_that_are_left():
     retrain([member], batches, NoPrior(), settings)
     own = [p.grad.square().sum() for p in member.parameters()]
     assert math.sqrt(sum(own)) == pytest.approx(0.25)  # the last step's, and it was clipped
-    parameters = dict(whole.named_parameters())
-    optimiser = torch.optim.SGD(parameters.values(), lr=0.5)
     with torch.no_grad():
         for name, mask in masks.items():
-            parameters[name].mul_(mask)
-    for epoch in range(3):
-        state = None
-        for inputs, targets in batches.epoch(epoch):
-            optimiser.zero_grad()
-            logits, state = whole(inputs, state)
-            state = tuple((h.detach(), c.detach()) for h, c in state)
-            (summed_cross_entropy(logits, targets) / 4).backward()
-            for name, mask in masks.items():
-                parameters[name].grad.mul_(mask)
-            nn.utils.clip_grad_norm_(parameters.values(), 0.25)
-            optimiser.step()
+            whole.get_parameter(name).mul_(mask)
+    descend(whole, batches, epochs=3, clip=0.25, masks=masks)
     tokens = text(60).view(20, 3)
     # PyTorch adds a millionth to the norm it divides by.
     torch.testing.assert_close(member(tokens)[0], whole.eval()(tokens)[0], rtol=1e-5, atol=1e-5)
