@@ -45,11 +45,9 @@ class Curves(Settings):
 def curves_of(result: Result, log_probabilities: Tensor, independent: Result | None) -> Curves:
     """The curves from the members' log-probabilities `(members, tokens)` on the validation text."""
     step = result.recipe.chain.interval
-    from_the_end = log_probabilities.flip(0)
+    count, from_the_end = len(log_probabilities), log_probabilities.flip(0)
     # For every number of members the widest interval that has room for them.
-    widest = {
-        len(from_the_end) // stride: stride for stride in range(1, len(from_the_end) // 2 + 1)
-    }
+    widest = {count // stride: stride for stride in range(1, count // 2 + 1)}
     uniform = [
         _point(from_the_end[::stride][:members], stride * step)
         for members, stride in widest.items()
