@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from scenarios import assert_close_in_law, model, text
 from sparsemble.data import TextBatches
 from sparsemble.layouts import LanguageModel, language_layout
+from sparsemble.layouts.dropout import Dropout
 from sparsemble.members import compact
 from sparsemble.priors import GroupSparse, NoPrior
 from sparsemble.samplers import Constant, SamplerSettings
@@ -50,6 +51,28 @@ def test_dropout_stands_before_every_layer(number):
     assert not torch.allclose(
         network.train()(tokens)[1][number][0], network.eval()(tokens)[1][number][0]
     )
+
+
+@pytest.mark.parametrize("rate", [0.3, 0.6, 0.99999])
+def test_dropout_zeroes_its_share_and_keeps_the_mean(rate):
+    torch.manual_seed(0)
+    values = torch.ones(1_000_003, requires_grad=True)
+    dropped = Dropout(rate)(values)
+    share = (round((1 - rate) * 65536) or 1) / 65536
+    assert dropped.unique().tolist() == pytest.approx([0, 1 / share])
+    kurtosis = 1 / (share * (1 - share)) - 6
+    assert_close_in_law(dropped, mean=1.0, variance=1 / share - 1, excess_kurtosis=kurtosis)
+    dropped.sum().backward()
+    assert torch.equal(values.grad, dropped)
+
+
+def test_dropout_follows_the_seed_and_rests_in_evaluation():
+    values = torch.randn(6, 5, 7)
+    draws = [Dropout(0.4)(values) for seed in (1, 1, 2) if torch.manual_seed(seed)]
+    assert torch.equal(draws[0], draws[1])
+    assert not torch.equal(draws[0], draws[2])
+    assert torch.equal(Dropout(0.4).eval()(values), values)
+    assert torch.equal(Dropout(0.0)(values), values)
 
 
 @pytest.mark.parametrize("shared", [False, True])

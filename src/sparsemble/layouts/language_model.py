@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 
 from sparsemble.errors import InputError
+from sparsemble.layouts.dropout import Dropout
 
 State = tuple[tuple[Tensor, Tensor], ...]
 """Hidden and cell state of every layer, each `(1, streams, units)`."""
@@ -56,7 +57,7 @@ class LanguageModel(nn.Module):
         widths = [embedding, *hidden]
         self.layers = nn.ModuleList(map(nn.LSTM, widths[:-1], widths[1:]))
         self.decoder = nn.Linear(hidden[-1], words)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         if shared:
             self.decoder.weight = self.embedding.weight
         self.spread = spread
