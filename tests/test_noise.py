@@ -16,6 +16,7 @@ from torch import Tensor
 from scenarios import STANDARD_ERRORS, correlation
 from sparsemble.errors import InputError
 from sparsemble.samplers import NoiseSource
+from sparsemble.samplers.noise import normal_points
 
 COUNT = 1 << 20
 UNCORRELATED = STANDARD_ERRORS / math.sqrt(COUNT / 2)
@@ -63,16 +64,16 @@ class TestGaussian:
             share = 2 * stats.norm.sf(threshold)
             assert_average((values.abs() > threshold), share, share)
 
-    def test_each_sixteen_bit_lane_of_the_random_words_gives_unit_variance(self):
-        lanes = drawn("gaussian").view(-1, 4)
+    def test_each_lane_of_the_random_words_gives_unit_variance(self):
+        lanes = drawn("gaussian").view(-1, 8)
         for lane in lanes.unbind(1):
             assert_average(lane, 0, 1)
             assert_average(lane**2, 1, 2)
 
     @pytest.mark.parametrize("power", [1, 2], ids=["values", "squares"])
     def test_no_two_of_the_numbers_from_one_random_word_are_correlated(self, power):
-        words = (drawn("gaussian") ** power).view(-1, 4)
-        found = torch.corrcoef(words.T) - torch.eye(4)
+        words = (drawn("gaussian") ** power).view(-1, 8)
+        found = torch.corrcoef(words.T) - torch.eye(8)
         assert float(found.abs().max()) < STANDARD_ERRORS / math.sqrt(len(words))
 
     def test_a_pair_of_neighbours_is_spread_evenly_over_all_directions(self):
@@ -80,6 +81,20 @@ class TestGaussian:
         angle = torch.atan2(values[::2], values[1::2])
         share = (angle.numpy() + math.pi) / (2 * math.pi)
         assert stats.kstest(share, "uniform").pvalue > 1e-3
+
+    def test_the_points_have_the_moments_of_the_normal_law_in_every_direction(self):
+        points = torch.view_as_real(normal_points())
+        assert len(points.unique(dim=0)) == 1 << 16
+        torch.testing.assert_close(points.T @ points / len(points), torch.eye(2).double())
+        angles = torch.linspace(0, math.pi, 91, dtype=torch.float64)
+        seen = points @ torch.stack([angles.cos(), angles.sin()])
+        for power, expected, tolerance in [
+            (1, 0, 1e-12),
+            (3, 0, 1e-12),
+            (4, 3, 3e-3),
+            (6, 15, 0.1),
+        ]:
+            assert (seen**power).mean(0).sub(expected).abs().max() < tolerance, power
 
 
 class TestRademacher:

@@ -1,14 +1,16 @@
 """Noise of mean 0 and variance 1, as fast as the CPU allows.
 
-`gaussian`: on a CPU a number is looked up by 16 random bits among the means of 65,536 equally
-probable intervals: a normal law to a part in 10,000 of its fourth moment that ends at 4.39 standard
-deviations, drawn about twice as fast as by `Tensor.normal_`. On other devices `normal_` is used.
+`gaussian`: on a CPU two numbers at a time are looked up by 16 random bits among 65,536 points that
+fill the plane as the normal law does: mean and covariance are exact, the fourth moment is right to
+a part in 1,000 in every direction, the law ends at 4.6 standard deviations. That is about four
+times as fast as `Tensor.normal_`, which is used on other devices and for halves.
 `rademacher`: ±1 with equal probability, one random bit a number; the same mean, variance and weak
 order of accuracy for SGLD.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Literal
@@ -19,8 +21,9 @@ from torch import Tensor
 from sparsemble.errors import InputError
 
 NoiseKind = Literal["gaussian", "rademacher"]
-_LEVELS = 1 << 16
+_POINTS = 1 << 16
 _ANY_INT64 = -(1 << 63)
+_PAIR = {torch.float32: torch.complex64, torch.float64: torch.complex128}
 
 
 class NoiseSource:
@@ -60,8 +63,8 @@ class NoiseSource:
         self._shapes = shapes
         if self.kind == "rademacher":
             self._fill = partial(_Signs(flat), self.generator)
-        elif flat.device.type == "cpu":
-            self._fill = partial(_Quantiles(flat), self.generator)
+        elif flat.device.type == "cpu" and flat.dtype in _PAIR:
+            self._fill = partial(_Pairs(flat), self.generator)
         else:
             self._fill = partial(_device_normal, flat, self.generator)
 
@@ -82,27 +85,34 @@ class _Signs:
         torch.index_select(self._table, 0, self._bytes, out=self._octets)
 
 
-class _Quantiles:
-    """Fills a tensor with normal numbers, looked up by 16 random bits each."""
+class _Pairs:
+    """Fills a tensor with normal numbers, looked up by 16 random bits for every two of them."""
 
     def __init__(self, flat: Tensor) -> None:
-        self._flat = flat
-        self._words = torch.empty(flat.numel() // 4, dtype=torch.int64)
-        self._indices = torch.empty(flat.numel(), dtype=torch.int32)
-        self._table = normal_quantiles().to(flat.dtype)
+        self._pairs = flat.view(_PAIR[flat.dtype])
+        self._words = torch.empty(flat.numel() // 8, dtype=torch.int64)
+        self._indices = torch.empty(flat.numel() // 2, dtype=torch.int32)
+        self._table = normal_points().to(self._pairs.dtype)
 
     def __call__(self, generator: torch.Generator) -> None:
         self._words.random_(_ANY_INT64, None, generator=generator)
         self._indices.copy_(self._words.view(torch.uint16))
-        torch.index_select(self._table, 0, self._indices, out=self._flat)
+        torch.index_select(self._table, 0, self._indices, out=self._pairs)
 
 
-def normal_quantiles() -> Tensor:
-    """The mean of a normal variable in each of 2¹⁶ equally probable intervals, of variance 1."""
-    edges = torch.special.ndtri(torch.linspace(0, 1, _LEVELS + 1, dtype=torch.float64))
-    density = (-edges.square() / 2).exp()
-    means: Tensor = density[:-1] - density[1:]
-    return means / means.square().mean().sqrt()
+def normal_points() -> Tensor:
+    """2¹⁶ points of the complex plane, as evenly spread under the normal law as seeds on a flower.
+
+    A quarter of them, each a golden angle from the one before, at the root mean square radius of as
+    many equally probable rings; turned by right angles they make the other three, which takes out
+    the mean, the covariance and all odd moments.
+    """
+    edges = torch.linspace(0, 1, _POINTS // 4 + 1, dtype=torch.float64)
+    # The probability to lie beyond r is u = exp(-r²/2), and the integral of r² = -2 ln u is this:
+    squares = 2 * (edges - torch.special.xlogy(edges, edges)).diff() * (_POINTS // 4)
+    angles = torch.arange(_POINTS // 4, dtype=torch.float64) * math.pi * (3 - math.sqrt(5))
+    quarter = torch.polar(squares.sqrt(), angles)
+    return torch.cat([quarter, quarter * 1j, -quarter, quarter * -1j])
 
 
 def _device_normal(flat: Tensor, generator: torch.Generator) -> None:
