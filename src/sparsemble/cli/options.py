@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -34,6 +36,8 @@ Factory = Annotated[
 ]
 Saved = Annotated[Path, typer.Argument(help="A run folder, or a saved ensemble.")]
 
+_FILE_WIDTH = 400
+
 
 def use_threads(threads: int | None) -> None:
     """Compute with so many threads."""
@@ -44,10 +48,12 @@ def use_threads(threads: int | None) -> None:
 
 
 def results_console() -> Any:
-    """Where results go."""
+    """Where results go; in a file or a pipe, tables are as wide as they need to be."""
     from rich.console import Console
 
-    return Console(highlight=False, markup=False, soft_wrap=True)
+    narrow = sys.stdout.isatty() or "COLUMNS" in os.environ
+    width = None if narrow else _FILE_WIDTH
+    return Console(highlight=False, markup=False, soft_wrap=True, width=width)
 
 
 def progress_console(*, quiet: bool = False) -> Any:

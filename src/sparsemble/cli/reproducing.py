@@ -150,6 +150,6 @@ def _show(sheets: Sequence[Sheet], name: str, into: Path | None) -> None:
     from sparsemble.runs.sheets import put_into
 
     for sheet in sheets:
-        results_console().print(sheet.rich())
+        results_console().print(sheet)
     if into is not None:
         put_into(into, name, sheets)

@@ -134,7 +134,7 @@ def _run(recipe: Recipe, folder: Path, how: _How, *, baseline: bool) -> None:
         print_json({"folder": str(folder), "results": [r.model_dump(mode="json") for r in results]})
         return
     console = results_console()
-    console.print(summary(results).rich())
+    console.print(summary(results))
     for part, count in results[-1].unknown.items():
         console.print(f"{count} words of the {part} text are not in the vocabulary: read as <unk>")
     for finding in results[-1].findings:
@@ -185,7 +185,7 @@ def search(
     if not found:
         raise DivergedError("every point of the search diverged")
     write_search(plan, found, out, diverged)
-    console.print(search_sheet(found).rich())
+    console.print(search_sheet(found))
 
 
 @app.command()
@@ -199,4 +199,4 @@ def demo(threads: Threads = None) -> None:
     # Networks this small only lose by sharing their work between threads.
     use_threads(threads or 1)
     console = results_console()
-    console.print(demonstrate(progress_console()).rich())
+    console.print(demonstrate(progress_console()))

@@ -56,7 +56,7 @@ def _show_settings(into: Path | None) -> None:
     rows = tuple((s.key, s.only, s.values, s.default, s.meaning) for s in settings_reference())
     sheet = Sheet("Settings", ("Setting", "Only for", "Values", "Default", "Meaning"), rows)
     if into is None:
-        results_console().print(sheet.rich())
+        results_console().print(sheet)
     else:
         put_into(into, "settings", [sheet])
 
@@ -90,7 +90,7 @@ def inspect(saved: Saved, code: Factory = None, as_json: AsJson = False) -> None
         for line in run.lines():
             console.print(line)
     if ensemble is not None:
-        console.print(members_sheet(ensemble).rich())
+        console.print(members_sheet(ensemble))
 
 
 @app.command()
@@ -111,7 +111,7 @@ def compare(
     else:
         names = [result.recipe.name for result in results]
         heads = names if len(set(names)) == len(names) else [str(run) for run in runs]
-        results_console().print(summary(results, heads).rich())
+        results_console().print(summary(results, heads))
 
 
 @app.command()

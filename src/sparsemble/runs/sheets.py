@@ -7,10 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.measure import Measurement
+from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
 from sparsemble.errors import InputError
 from sparsemble.store import write_atomically
+
+_ANY_WIDTH = 10_000
 
 
 @dataclass(frozen=True)
@@ -26,8 +32,23 @@ class Sheet:
         lines = [self.header, tuple("---" for _ in self.header), *self.rows]
         return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 
-    def rich(self) -> Table:
-        """For the terminal."""
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """For the terminal: a table, or one row after the other where that would be squeezed."""
+        table = self._table()
+        needed = Measurement.get(console, options.update(width=_ANY_WIDTH), table).minimum
+        if needed <= options.max_width:
+            yield table
+            return
+        yield Text(self.title, style="italic")
+        for row in self.rows:
+            yield Text(row[0], style="bold")
+            record = Table.grid(padding=(0, 2))
+            for name, cell in zip(self.header[1:], row[1:], strict=True):
+                if cell.strip("–/ "):
+                    record.add_row(name, cell)
+            yield Padding(record, (0, 0, 0, 2), expand=False)
+
+    def _table(self) -> Table:
         table = Table(title=self.title)
         for place, name in enumerate(self.header):
             texts = [row[place] for row in self.rows]
