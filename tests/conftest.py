@@ -31,8 +31,11 @@ def command(
 
     def run(*arguments: object) -> tuple[int, str, str]:
         monkeypatch.setattr("sys.argv", ["sparsemble", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            main()
+        try:
+            with pytest.raises(SystemExit) as stop:
+                main()
+        finally:
+            torch.set_flush_denormal(False)  # what a command asks of its process is not for tests
         said = capsys.readouterr()
         return stop.value.code, said.out, said.err
 

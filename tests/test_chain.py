@@ -156,15 +156,16 @@ def test_chains_start_from_different_weights_and_the_first_from_the_given_ones(d
     assert not torch.allclose(first[1], first[2], atol=1e-3)
 
 
+class RollbackLog(Observer):
+    def __init__(self):
+        self.rollbacks = []
+
+    def rolled_back(self, rollback, save):
+        self.rollbacks.append(rollback)
+
+
 def test_a_diverging_chain_goes_back_slows_down_and_says_so(data):
-    class Log(Observer):
-        def __init__(self):
-            self.rollbacks = []
-
-        def rolled_back(self, rollback, save):
-            self.rollbacks.append(rollback)
-
-    log = Log()
+    log = RollbackLog()
     chosen = settings(
         sampler=SamplerSettings(temperature=0),
         schedule=Constant(rate=150.0),
@@ -240,6 +241,26 @@ def test_a_chain_that_keeps_diverging_fails_with_advice(data):
     )
     with pytest.raises(DivergedError, match="after 2 rollbacks; lower the learning rate"):
         run(data, chosen)
+
+
+def test_a_last_step_that_leaves_no_number_is_a_divergence(data):
+    chosen = settings(
+        sampler=SamplerSettings(temperature=0),
+        schedule=Constant(rate=1e38),
+        epochs=1,
+        burn_in=0,
+        interval=1,
+        divergence=DivergenceSettings(max_rollbacks=60, slow_down=10.0),
+    )
+    log = RollbackLog()
+    large = as_dataset(data.inputs * 1e4, data.targets, num_classes=3)
+    one_step = ArrayBatches(large, len(large.targets), seed=5)
+    [sample] = draw_samples(
+        make_network, feedforward_layout(make_network()), one_step, NoPrior(), chosen, observer=log
+    )
+    assert all(bool(tensor.isfinite().all()) for tensor in sample.parameters.values())
+    assert log.rollbacks
+    assert log.rollbacks[0].reason == "a weight is not a finite number"
 
 
 def test_a_resumed_chain_remembers_its_rollbacks(data):

@@ -100,6 +100,7 @@ def test_a_result_says_how_to_repeat_it(done):
     assert result.recipe == jobs[2].recipe
     assert {"sparsemble", "torch", "python", "threads", "commit"} <= set(result.provenance)
     assert result.provenance["threads"] == torch.get_num_threads()
+    assert result.provenance["finished by"] == result.provenance["commit"]
     assert len(result.structures) == 2
     assert sum(result.member_parameters) == result.parameters
 

@@ -144,12 +144,14 @@ def test_the_next_words_are_the_most_probable_ones_in_order():
     assert [word for word, _ in found] == [WORDS[k] for k in expected.argsort(descending=True)]
     assert [p for _, p in found] == pytest.approx(expected.sort(descending=True).values.tolist())
     assert chosen.next_words(["a", "c"], count=2) == found[:2]
+    assert chosen.next_words("a c", count=2) == found[:2]
 
 
 def test_a_text_is_reproduced_by_its_seed():
     chosen = ensemble()
     first = list(chosen.generate(40, start=["a"], seed=3))
     assert first == list(chosen.generate(40, start=["a"], seed=3))
+    assert first == list(chosen.generate(40, start="a", seed=3))
     assert first != list(chosen.generate(40, start=["a"], seed=4))
     assert len(first) == 40
     assert set(first) <= set(WORDS)

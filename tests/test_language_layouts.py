@@ -323,6 +323,14 @@ def test_only_a_language_model_has_a_language_layout():
     with pytest.raises(InputError, match="describes a LanguageModel"):
         language_layout(nn.LSTM(3, 3))
 
+    class Louder(LanguageModel):
+        def forward(self, tokens, state=None):
+            logits, after = super().forward(tokens, state)
+            return 5 * logits, after
+
+    with pytest.raises(InputError, match=r"describes a LanguageModel, not .*Louder"):
+        language_layout(Louder(5, 3, [4]))
+
 
 @pytest.mark.parametrize(
     ("sizes", "how", "message"),

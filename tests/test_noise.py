@@ -171,6 +171,11 @@ class TestDrawing:
         noise = source(kind)
         assert [noise.draw([torch.empty(n)])[0].shape[0] for n in (5, 200, 5)] == [5, 200, 5]
 
+    def test_nothing_is_allocated_anew_for_shapes_seen_before(self, kind):
+        noise = source(kind)
+        first, _, again = (noise.draw([torch.empty(n)])[0].data_ptr() for n in (5, 200, 5))
+        assert first == again
+
     @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64], ids=str)
     def test_in_every_precision_mean_and_variance_are_right(self, kind, dtype):
         noise = source(kind, dtype=dtype).draw([torch.empty(COUNT, dtype=dtype)])[0]

@@ -11,9 +11,10 @@ import textwrap
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from scenarios import wait_until
-from sparsemble.data import digits
+from sparsemble.data import digits, grammar
 from sparsemble.errors import CorruptFileError, DiskFullError, InputError
 from sparsemble.recipes import load_recipe
 from sparsemble.runs import learn
@@ -300,6 +301,45 @@ def test_a_run_remembers_that_it_shares_the_samples_beside_it(command, tmp_path)
     assert command("resume", tmp_path / "run", "--quiet")[0] == 0
     assert command("report", tmp_path / "run")[0] == 0
     assert not (tmp_path / "run" / "chain").exists()
+
+
+def test_a_shared_chain_goes_on_with_the_threads_it_was_begun_with(tmp_path):
+    train, _ = digits()
+    recipe = load_recipe("digits", QUICK)
+
+    def begin(name, threads):
+        torch.set_num_threads(threads)
+        learn(
+            lambda: recipe.network.build(train),
+            train,
+            recipe,
+            folder=tmp_path / name,
+            samples_folder=tmp_path / "samples",
+        )
+        return RunFolder(tmp_path / name).begun()["threads"]
+
+    outside = torch.get_num_threads()
+    try:
+        assert [begin("first", 1), begin("second", 2)] == [1, 1]
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(outside)
+
+
+def test_a_run_whose_random_numbers_were_drawn_otherwise_does_not_go_on(tmp_path, monkeypatch):
+    run(tmp_path)
+    monkeypatch.setattr("sparsemble.runs.learning.STREAMS", 0)
+    with pytest.raises(InputError, match="begun by another version of sparsemble"):
+        run(tmp_path)
+
+
+def test_a_language_models_disk_space_is_that_of_one_retraining_at_a_time(tmp_path):
+    recipe = load_recipe("grammar")
+    network = recipe.network.build(grammar())
+    weights = 4 * sum(p.numel() for p in network.parameters())
+    # Four samples, four states of the chain with a buffer each, three ensembles of a quarter,
+    # four retrained members, and four states of the one under way.
+    assert disk_needed(network, recipe, 150) == (4 + 8 + 3 + 4 + 4) * weights
 
 
 @pytest.mark.parametrize("name", ["../elsewhere", "/tmp", "", 3])

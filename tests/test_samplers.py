@@ -505,6 +505,23 @@ class TestWhereTheNoiseLives:
         # √(2·0.1/2) is not a float32: only noise in double precision leaves its digits.
         assert (double.float().double() != double).all()
 
+    def test_parameters_added_later_get_noise_too(self):
+        first, added = nn.Parameter(torch.zeros(9)), nn.Parameter(torch.zeros(9).double())
+        sampler = SGLD([first], 0.1, num_data=2, seed=17)
+        sampler.add_param_group({"params": [added]})
+        first.grad, added.grad = torch.zeros(9), torch.zeros(9).double()
+        sampler.step()
+        assert (first != 0).all()
+        assert (added != 0).all()
+        assert len(sampler.state_dict()["noise"]) == 2
+
+    def test_a_network_cast_after_the_sampler_was_made_is_refused_not_passed_over(self):
+        network = nn.Linear(3, 2)
+        sampler = SGLD(network.parameters(), 0.1, num_data=2, temperature=0)
+        network.double()(torch.zeros(1, 3).double()).sum().backward()
+        with pytest.raises(InputError, match=r"now torch.float64 on cpu: make the sampler after"):
+            sampler.step()
+
     def test_the_global_generator_is_neither_used_nor_moved(self):
         steps = []
         for seed in (1, 2):

@@ -1,7 +1,10 @@
 """Saved ensembles: what is stored comes back, and nothing else is believed."""
 
+import copy
 import itertools
 import json
+import math
+import os
 import pickle
 from pathlib import Path
 
@@ -249,6 +252,24 @@ def test_not_a_number_in_a_saved_ensemble_is_refused(saved):
     write_json(saved / "manifest.json", manifest)
     with pytest.raises(CorruptFileError, match="NaN or infinity"):
         Ensemble.load(saved)
+
+
+def test_an_ensemble_that_could_not_be_loaded_is_not_saved(ensemble, tmp_path):
+    broken = copy.deepcopy(ensemble)
+    with torch.no_grad():
+        next(broken[1].network.parameters())[0] = math.inf
+    with pytest.raises(InputError, match=r"member 1 has NaN or infinity in 1\.weight"):
+        broken.save(tmp_path / "broken")
+    assert not (tmp_path / "broken").exists()
+
+
+def test_files_are_as_private_as_the_user_wants_them(tmp_path):
+    before = os.umask(0o077)
+    try:
+        write_json(tmp_path / "private.json", {})
+    finally:
+        os.umask(before)
+    assert (tmp_path / "private.json").stat().st_mode & 0o777 == 0o600
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_rest(tmp_path, monkeypatch):

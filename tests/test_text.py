@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 import torch
 
-from sparsemble.data import Corpus, TextBatches, Vocabulary, ptb, read_corpus
+from sparsemble.data import Corpus, TextBatches, Vocabulary, grammar, ptb, read_corpus
 from sparsemble.data.places import data_folder
 from sparsemble.data.vocabulary import END, UNKNOWN
 from sparsemble.errors import CorruptFileError, InputError
@@ -291,3 +291,17 @@ def test_a_corpus_of_ones_own_is_checked_when_it_is_made(part, tokens, message):
     parts = dict.fromkeys(("train", "valid", "test"), torch.tensor([0, 1, 0])) | {part: tokens}
     with pytest.raises(InputError, match=message):
         Corpus(Vocabulary(("<eos>", "a")), **parts, unknown={}, name="mine")
+
+
+@pytest.mark.parametrize("portion", [0, -0.5, 1.5])
+def test_a_portion_of_a_text_lies_between_nothing_and_all_of_it(portion):
+    with pytest.raises(InputError, match=f"portion = {portion}"):
+        grammar().beginning(portion)
+
+
+def test_the_beginning_of_a_text_forgets_what_was_counted_on_all_of_it():
+    whole = grammar()
+    part = whole.beginning(0.25)
+    assert torch.equal(part.train, whole.train[: round(len(whole.train) / 4)])
+    assert set(part.unknown) == set(part.true_nll) == {"valid", "test"}
+    assert whole.beginning(1) is whole

@@ -6,6 +6,10 @@ neighbours, so streams neither overlap nor depend on the order in which they are
 
 import hashlib
 
+STREAMS = 1
+"""Raised when noise, dropout or the order of data are drawn otherwise: a run of before cannot go
+on without becoming another."""
+
 
 def derive(seed: int, *path: str | int) -> int:
     """A seed below 2⁶³ for the stream that `path` names."""

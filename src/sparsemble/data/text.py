@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from torch import Tensor
 
@@ -17,6 +18,7 @@ from sparsemble.errors import InputError
 
 PARTS = ("train", "valid", "test")
 _SPELLINGS = {"train": ("train",), "valid": ("valid", "dev", "validation"), "test": ("test",)}
+Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True)
@@ -43,8 +45,24 @@ class Corpus:
                 raise InputError(f"the {part} part of {self.name}: {error}") from None
 
     def beginning(self, portion: float) -> Corpus:
-        """The same corpus with only the first `portion` of the training text."""
-        return replace(self, train=self.train[: round(portion * len(self.train))])
+        """The same corpus with only the first `portion` of the training text.
+
+        What was counted on all of that text is left out.
+        """
+        if not 0 < portion <= 1:
+            raise InputError(f"portion = {portion}: must be above 0 and at most 1")
+        if portion == 1:
+            return self
+        return replace(
+            self,
+            train=self.train[: round(portion * len(self.train))],
+            unknown=_without_train(self.unknown),
+            true_nll=None if self.true_nll is None else _without_train(self.true_nll),
+        )
+
+
+def _without_train(counts: dict[str, Number]) -> dict[str, Number]:
+    return {part: count for part, count in counts.items() if part != "train"}
 
 
 def read_corpus(

@@ -113,11 +113,12 @@ class LanguageEnsemble(BaseEnsemble):
     ) -> Iterator[str]:
         """Draw words one by one; `temperature` below 1 prefers the probable ones.
 
-        `start` is read first; words the ensemble does not know count as `<unk>`.
+        `start`, words or a text of words apart by spaces, is read first; words the ensemble does
+        not know count as `<unk>`.
         """
         if not (temperature > 0 and math.isfinite(temperature)):
             raise InputError(f"temperature = {temperature}: must be above 0")
-        read, _ = self.vocabulary.encode([END, *start], "the start of the text")
+        read = self._encoded(start)
         generator = torch.Generator().manual_seed(derive(seed, "generate"))
         return self._drawn(words, read, temperature, generator)
 
@@ -133,14 +134,19 @@ class LanguageEnsemble(BaseEnsemble):
 
     @torch.no_grad()
     def next_words(self, start: Sequence[str], count: int = 10) -> list[tuple[str, float]]:
-        """The most probable words after `start`, with their probabilities."""
-        read, _ = self.vocabulary.encode([END, *start], "the start of the text")
-        mean = self._mean_next([_Reader(member) for member in self], read)
+        """The most probable words after `start` (as in `generate`), with their probabilities."""
+        mean = self._mean_next([_Reader(member) for member in self], self._encoded(start))
         best = mean.topk(min(count, len(mean)))
         return [
             (self.vocabulary.words[i], p)
             for p, i in zip(best.values.tolist(), best.indices.tolist(), strict=True)
         ]
+
+    def _encoded(self, start: Sequence[str]) -> Tensor:
+        """The beginning of a text, as if a sentence had ended before it."""
+        words = start.split() if isinstance(start, str) else start
+        tokens, _ = self.vocabulary.encode([END, *words], "the start of the text")
+        return tokens
 
     @staticmethod
     @torch.no_grad()

@@ -74,7 +74,10 @@ class Manifest(Settings):
 def save_ensemble(ensemble: BaseEnsemble, folder: Path) -> None:
     """Write an ensemble into `folder`; one that is already there is replaced at one instant."""
     streams = StreamWriter()
-    for member in ensemble:
+    for number, member in enumerate(ensemble):
+        for name, parameter in member.network.named_parameters():
+            if not parameter.isfinite().all():
+                raise InputError(f"member {number} has NaN or infinity in {name}: it is not saved")
         _write_member(member, streams)
     tensors = streams.tensors()
     if isinstance(ensemble, Ensemble):

@@ -166,6 +166,7 @@ def _run(job: Job, place: Workplace) -> Outcome:
 def _begin_worker() -> None:
     import torch
 
+    torch.set_flush_denormal(True)
     torch.set_num_threads(1)
     threading.Thread(target=_stop_with_starter, daemon=True).start()
 

@@ -22,8 +22,8 @@ def table1(results: Mapping[str, Sequence[Result]]) -> Sheet:
             "Test error %",
             "Seeds",
             "Paper: parameters",
-            "FLOPs",
-            "error %",
+            "Paper: FLOPs",
+            "Paper: error %",
         ),
         tuple(_row1(row, results[row.recipe]) for row in ROWS),
     )

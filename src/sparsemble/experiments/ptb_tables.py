@@ -38,16 +38,16 @@ def perplexities(results: Results, size: SizeName, table: int) -> Sheet:
         "Parameters",
         "FLOPs",
         "Single dev",
-        "test",
+        "Single test",
         "Ensemble dev",
-        "test",
+        "Ensemble test",
         "Dropout",
         "T",
         "Seeds",
         f"Paper ({printed}): parameters",
-        "FLOPs",
-        "single dev / test",
-        "ensemble dev / test",
+        "Paper: FLOPs",
+        "Paper: single dev / test",
+        "Paper: ensemble dev / test",
     )
     rows = [
         _perplexity_row(row, results[row.recipe])

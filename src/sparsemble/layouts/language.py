@@ -95,7 +95,7 @@ def language_layout(network: nn.Module, grouping: LanguageGrouping = "iss") -> L
     >>> [(space.name, space.size) for space in language_layout(model).spaces]
     [('embedding', 8), ('layer1', 12), ('layer2', 9), ('words', 50)]
     """
-    if not isinstance(network, LanguageModel):
+    if type(network) is not LanguageModel:  # a subclass may compute otherwise
         raise InputError(f"the language layout describes a LanguageModel, not {type(network)}")
     if grouping not in ("untied", "tied", "iss"):
         raise InputError(f"grouping {grouping!r} is not 'untied', 'tied' or 'iss'")

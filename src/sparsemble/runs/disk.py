@@ -9,6 +9,7 @@ from torch import nn
 
 from sparsemble.errors import InputError
 from sparsemble.recipes import Recipe
+from sparsemble.stages.retraining import is_retrained_alone
 
 _STATES = 4
 """A checkpoint holds up to three states; a fourth lies beside it while it is replaced."""
@@ -27,13 +28,15 @@ def disk_needed(network: nn.Module, recipe: Recipe, steps_per_epoch: int) -> int
     needed += round((2 if recipe.prune is None else 3) * samples * weights * min(kept, 1.0))
     if recipe.retrain is not None:
         # Members are retrained with the zeros of their compact matrices.
-        needed += (_STATES + 1) * samples * weights
+        at_once = 1 if is_retrained_alone(network) else samples
+        needed += (samples + _STATES * at_once) * weights
     return needed
 
 
-def check_disk(folder: Path, needed: int) -> None:
-    """Raise `InputError` if the disk has less than a run may still need."""
-    needed -= sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+def check_disk(folder: Path, samples: Path, needed: int) -> None:
+    """Raise `InputError` if the disk has less than a run, with its samples, may still need."""
+    files = {file for place in (folder, samples) for file in place.rglob("*") if file.is_file()}
+    needed -= sum(file.stat().st_size for file in files)
     place = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
     free = shutil.disk_usage(place).free
     if free < needed:

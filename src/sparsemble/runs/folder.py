@@ -28,6 +28,7 @@ from math import isfinite, nan
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from sparsemble.errors import CorruptFileError, InputError
@@ -72,11 +73,20 @@ class StageFolder:
                 hint = "use another folder"
                 if changed == ["initial weights"]:
                     hint += ", or give learn() a function that makes the network, not a network"
+                if "random streams" in changed:
+                    hint += ": this one was begun by another version of sparsemble"
                 raise InputError(
                     f"{self.path} belongs to another run: its {', '.join(changed)} differ; {hint}"
                 )
         else:
-            write_json(self._stage, identity)
+            write_json(self._stage, {**identity, "threads": torch.get_num_threads()})
+
+    def threads(self) -> int | None:
+        """How many threads the stage was begun with, if it was."""
+        if not self._stage.exists():
+            return None
+        threads = read_json(self._stage).get("threads")
+        return threads if isinstance(threads, int) else None
 
     @cached_property
     def _identity(self) -> str:
@@ -214,6 +224,11 @@ class RunFolder:
         recipe: Recipe = Recipe.read(read_json(self._file).get("recipe"), source=str(self._file))
         return recipe
 
+    def begun(self) -> dict[str, Any]:
+        """The versions, commit and threads the run was begun with."""
+        known = read_json(self._file)
+        return {key: known.get(key) for key in provenance()}
+
     def claim(self, recipe: Recipe) -> dict[str, Any]:
         """Write `run.json`, or check that the folder holds the same run; return what it says."""
         described = recipe.model_dump(mode="json")
@@ -222,13 +237,15 @@ class RunFolder:
             beside = shared is not None and shared.absolute().parent == self.path.absolute().parent
             name = shared.name if shared is not None and beside else None
             known = {"recipe": described, **provenance(), "samples": name}
+            # What another run has sampled here goes on with that run's threads.
+            known["threads"] = self.chain.threads() or known["threads"]
             write_json(self._file, known)
             return known
         known = read_json(self._file)
         if known.get("recipe") != described:
             raise InputError(
-                f"{self.path} holds a run with another recipe or seed; use another folder, or "
-                "delete this one"
+                f"{self.path} holds a run with another recipe or seed; use another folder "
+                "(--out), or delete this one"
             )
         return known
 

@@ -28,7 +28,7 @@ from sparsemble.runs.interrupts import stop_requests
 from sparsemble.runs.looks import Look
 from sparsemble.runs.source import Examples, Source, open_source
 from sparsemble.runs.steps import Steps
-from sparsemble.seeds import derive
+from sparsemble.seeds import STREAMS, derive
 from sparsemble.stages import Finding, History, Observer, diagnose
 from sparsemble.stages.sampling import NetworkSource, initial_network
 from sparsemble.store import tensor_digest
@@ -114,7 +114,7 @@ def learn(
     run = _run_folder(folder, samples_folder)
     if run is not None:
         needed = disk_needed(blank, recipe, source.batches(recipe.chain.batch_size).steps)
-        check_disk(run.path, needed)
+        check_disk(run.path, run.chain.path, needed)
         observer.planned(run.path, needed)
     look = source.look()
     with stop_requests(catch=run is not None) as stop, _opened(run, recipe):
@@ -187,6 +187,7 @@ def _claim_stages(
         "prior": recipe.prior.model_dump(mode="json"),
         "chain": recipe.chain.model_dump(mode="json", exclude={"chains"}),
         "seed": recipe.seed,
+        "random streams": STREAMS,
     }
     run.chain.claim(identity)
     after = recipe.model_dump(mode="json", include={"prune", "retrain"})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import subprocess
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -24,8 +25,12 @@ def provenance() -> dict[str, Any]:
     }
 
 
+@cache
 def _commit() -> str | None:
-    """The commit of the checkout this package runs from, marked if files were changed since."""
+    """The commit of the checkout this package runs from, marked if files were changed since.
+
+    Asked once: later commits are not what this process runs.
+    """
     folder = Path(__file__).parent
     try:
         _git(folder, "ls-files", "--error-unmatch", "__init__.py")  # not merely within a checkout

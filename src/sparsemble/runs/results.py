@@ -14,6 +14,7 @@ from sparsemble.ensemble import BaseEnsemble, Ensemble, LanguageEnsemble
 from sparsemble.errors import CorruptFileError, InputError
 from sparsemble.recipes import Recipe, TextData
 from sparsemble.runs import Learned, learn, provenance
+from sparsemble.runs.folder import RunFolder
 from sparsemble.runs.learning import fitted
 from sparsemble.runs.materials import materials_of
 from sparsemble.settings import Settings
@@ -91,7 +92,7 @@ def run_recipe(
         unknown = {part: count for part, count in data.unknown.items() if count}
     else:
         metrics, curves, unknown = _class_metrics(learned.ensemble, data[1]), {}, {}
-    result = _measured(recipe, learned, metrics, curves, unknown, folder / "ensemble")
+    result = _measured(recipe, learned, metrics, curves, unknown, folder)
     write_result(result, done)
     return result
 
@@ -153,9 +154,10 @@ def _measured(
     metrics: dict[str, float],
     curves: dict[str, list[float]],
     unknown: dict[str, int],
-    saved: Path,
+    folder: Path,
 ) -> Result:
     ensemble = learned.ensemble
+    saved = RunFolder(folder).ensemble
     costs = [member.cost for member in ensemble]
     total = ensemble.cost
     return Result(
@@ -178,5 +180,5 @@ def _measured(
             for f in learned.findings
         ],
         seconds=learned.seconds,
-        provenance=provenance(),
+        provenance=RunFolder(folder).begun() | {"finished by": provenance()["commit"]},
     )

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Literal
 
 import torch
@@ -40,33 +40,30 @@ class NoiseSource:
         self.kind = kind
         self.generator = generator
         self.dtype = dtype
-        self._shapes: list[torch.Size] = []
-        self._views: list[Tensor] = []
-        self._fill: Callable[[], None]
+        self._buffers: dict[tuple[torch.Size, ...], tuple[list[Tensor], Callable[[], None]]] = {}
 
     def draw(self, like: Sequence[Tensor]) -> list[Tensor]:
-        """One noise tensor for each of `like`; they are overwritten by the next call."""
-        shapes = [tensor.shape for tensor in like]
-        if shapes != self._shapes:
-            self._prepare(shapes)
-        self._fill()
-        return self._views
+        """One noise tensor for each of `like`; overwritten by the next call with such shapes."""
+        shapes = tuple(tensor.shape for tensor in like)
+        if shapes not in self._buffers:
+            self._buffers[shapes] = self._prepared(shapes)
+        views, fill = self._buffers[shapes]
+        fill()
+        return views
 
-    def _prepare(self, shapes: list[torch.Size]) -> None:
+    def _prepared(self, shapes: tuple[torch.Size, ...]) -> tuple[list[Tensor], Callable[[], None]]:
         """Allocate once what every draw fills: fresh memory each time would cost as much again."""
         sizes = [shape.numel() for shape in shapes]
         # 64 numbers are a whole word of random signs.
         length = -(-sum(sizes) // 64) * 64
         flat = torch.empty(length, dtype=self.dtype, device=self.generator.device)
         parts = flat[: sum(sizes)].split(sizes)
-        self._views = [part.view(shape) for part, shape in zip(parts, shapes, strict=True)]
-        self._shapes = shapes
+        views = [part.view(shape) for part, shape in zip(parts, shapes, strict=True)]
         if self.kind == "rademacher":
-            self._fill = partial(_Signs(flat), self.generator)
-        elif flat.device.type == "cpu" and flat.dtype in _PAIR:
-            self._fill = partial(_Pairs(flat), self.generator)
-        else:
-            self._fill = partial(_device_normal, flat, self.generator)
+            return views, partial(_Signs(flat), self.generator)
+        if flat.device.type == "cpu" and flat.dtype in _PAIR:
+            return views, partial(_Pairs(flat), self.generator)
+        return views, partial(_device_normal, flat, self.generator)
 
 
 class _Signs:
@@ -100,6 +97,7 @@ class _Pairs:
         torch.index_select(self._table, 0, self._indices, out=self._pairs)
 
 
+@cache
 def normal_points() -> Tensor:
     """2¹⁶ points of the complex plane, as evenly spread under the normal law as seeds on a flower.
 

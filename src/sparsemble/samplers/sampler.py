@@ -42,19 +42,25 @@ class Sampler(Optimizer, ABC):
                 f"temperature = {temperature}: must be finite and not negative "
                 "(1 samples the posterior, 0 is plain optimisation)"
             )
-        super().__init__(params, {"lr": lr, "temperature": temperature, **defaults})
         self.num_data = num_data
+        self._noise = noise
+        self._seed = seed
         self._sources: dict[tuple[torch.device, torch.dtype], NoiseSource] = {}
-        for group in self.param_groups:
-            for param in group["params"]:
-                key = (param.device, param.dtype)
-                if key not in self._sources:
-                    generator = torch.Generator(param.device)
-                    self._sources[key] = NoiseSource(noise, generator, param.dtype)
-        self.reseed(seed)
+        super().__init__(params, {"lr": lr, "temperature": temperature, **defaults})
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add parameters; each device and precision among them gets noise of its own."""
+        super().add_param_group(param_group)
+        for param in self.param_groups[-1]["params"]:
+            key = (param.device, param.dtype)
+            if key not in self._sources:
+                generator = torch.Generator(param.device)
+                generator.manual_seed(self._seed + len(self._sources))
+                self._sources[key] = NoiseSource(self._noise, generator, param.dtype)
 
     def reseed(self, seed: int) -> None:
         """Start the noise anew from `seed`."""
+        self._seed = seed
         for offset, source in enumerate(self._sources.values()):
             source.generator.manual_seed(seed + offset)
 
@@ -66,14 +72,19 @@ class Sampler(Optimizer, ABC):
             with torch.enable_grad():
                 loss = closure()
         for group in self.param_groups:
-            for (device, dtype), source in self._sources.items():
-                params = [
-                    p
-                    for p in group["params"]
-                    if p.grad is not None and p.dtype is dtype and p.device == device
-                ]
-                if params:
-                    self._update(group, params, [p.grad for p in params], source)
+            alike: dict[tuple[torch.device, torch.dtype], tuple[list[Tensor], list[Tensor]]] = {}
+            for param in group["params"]:
+                if param.grad is not None:
+                    params, grads = alike.setdefault((param.device, param.dtype), ([], []))
+                    params.append(param)
+                    grads.append(param.grad)
+            for key, (params, grads) in alike.items():
+                if key not in self._sources:
+                    raise InputError(
+                        f"a parameter is now {key[1]} on {key[0]}: make the sampler after the "
+                        "network has been moved or cast"
+                    )
+                self._update(group, params, grads, self._sources[key])
         return loss
 
     @abstractmethod

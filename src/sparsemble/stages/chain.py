@@ -104,6 +104,11 @@ class Chain:
                 if not self._run_epoch(until):
                     self._roll_back()
                     return False
+            # Of the last step no loss has been seen yet.
+            if not all(bool(tensor.isfinite().all()) for tensor in self._tensors):
+                self._reason = "a weight is not a finite number"
+                self._roll_back()
+                return False
         return True
 
     def _run_epoch(self, until: int) -> bool:
@@ -283,10 +288,12 @@ class Chain:
         """Hold the global generator (dropout takes no other), then give the caller's back.
 
         Denormal floats, which a sparse prior produces in plenty, are flushed meanwhile: they slow
-        a CPU many times over.
+        a CPU many times over. That holds for this thread and those it starts; the command line
+        asks for it before there are any.
         """
         outer = torch.get_rng_state()
         torch.set_rng_state(self._random)
+        flushed = _denormals_are_flushed()
         torch.set_flush_denormal(True)
         self._running = True
         try:
@@ -295,7 +302,12 @@ class Chain:
             self._running = False
             self._random = torch.get_rng_state()
             torch.set_rng_state(outer)
-            torch.set_flush_denormal(False)
+            torch.set_flush_denormal(flushed)
+
+
+def _denormals_are_flushed() -> bool:
+    half = torch.tensor(torch.finfo(torch.float32).tiny) / 2
+    return float(half) == 0
 
 
 def clip_gradients(gradients: Sequence[Tensor], limit: float, batch_dims: int = 0) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import Field
-from torch import Tensor
+from torch import Tensor, nn
 
 from sparsemble.data import Batches
 from sparsemble.errors import InputError
@@ -110,13 +110,18 @@ def _finish(members: Sequence[Member], trainee: Trainee) -> None:
 
 def retrained_together(members: Sequence[Member]) -> list[Sequence[Member]]:
     """The members in groups, one for each chain of the retraining."""
-    if isinstance(members[0].network, LanguageModel):
+    if is_retrained_alone(members[0].network):
         return [[member] for member in members]
     return [members]
 
 
+def is_retrained_alone(network: nn.Module) -> bool:
+    """Does a member of this kind have a chain of its own, not one that all members share?"""
+    return isinstance(network, LanguageModel)
+
+
 def _trainee(members: Sequence[Member], batches: Batches) -> Trainee:
-    if isinstance(members[0].network, LanguageModel):
+    if is_retrained_alone(members[0].network):
         return _alone(members[0], batches)
     return _stacked(members)
 

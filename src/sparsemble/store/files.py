@@ -11,7 +11,7 @@ import errno
 import hashlib
 import json
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,14 +35,12 @@ def write_atomically(path: Path, content: bytes) -> None:
     """Write `content` so that a crash leaves either the old file or the new one."""
     with full_disk_told(path, len(content)), _named(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(_PARTIAL, f".{path.name}.", path.parent)
-        partial = Path(name)
+        partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}{_PARTIAL}")
         try:
-            with os.fdopen(handle, "wb") as file:
+            with partial.open("xb") as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-            partial.chmod(0o644)
             partial.replace(path)
         except BaseException:
             partial.unlink(missing_ok=True)

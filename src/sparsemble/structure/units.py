@@ -223,6 +223,10 @@ class Layout:
 
     def check(self, parameters: Mapping[str, Tensor]) -> None:
         """Raise `InputError` where the description does not fit the parameters."""
+        for kind in ("spaces", "families", "matrices"):
+            names = [part.name for part in getattr(self, kind)]
+            if twice := next((name for name in names if names.count(name) > 1), None):
+                raise InputError(f"the layout has two {kind} of the name {twice!r}")
         sizes = {space.name: space.size for space in self.spaces}
         if not any(space.kind is SpaceKind.OUTPUT for space in self.spaces):
             raise InputError("the layout has no output space: say which units are never removed")
