@@ -151,7 +151,8 @@ def predicting() -> None:
             return ensemble(inputs)
 
         times = alternate({"ours": many, "dense": one}, rounds=rounds, repeats=repeats)
-        label = f"predicting {count:,} images, 18 members ÷ 1 dense (FLOPs ÷: {ratio:.2f})"
+        images = "1 image" if count == 1 else f"{count:,} images"
+        label = f"predicting {images}, 18 members ÷ 1 dense (FLOPs ÷: {ratio:.2f})"
         report(label, times["ours"], times["dense"], 1.3 * ratio if count > 1 else None)
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-import resource
+import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import torch
 from language_networks import (
@@ -17,7 +20,7 @@ from language_networks import (
     iss_member,
     tied_member,
 )
-from timing import alternate, report
+from timing import Measure, alternate, measures, report
 from torch import Tensor, nn
 
 from sparsemble.layouts import LanguageModel, language_layout
@@ -98,7 +101,7 @@ def training() -> None:
             "sgd": sgd_step(reference),
             "gaussian": sgld_step("gaussian"),
             "fast": sgld_step("rademacher"),
-            "retrain": retraining_step(iss_member(MEDIUM, MEDIUM_ISS)),
+            "retrain": retraining_step(iss_member(MEDIUM, MEDIUM_ISS, dropout=0.3)),
         },
         rounds=5,
         repeats=1,
@@ -153,18 +156,18 @@ def in_turn(readings: Sequence[Callable[[], Tensor]]) -> Callable[[], None]:
 
 def memory() -> None:
     """Peak memory of evaluating four large members on a text as long as PTB's test set."""
-    ensemble = iss_ensemble(4)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    short, long = torch.randint(0, WORDS, (8_243,)), torch.randint(0, WORDS, (82_430,))
-    ensemble.score(short, streams=20)
-    after_short = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    ensemble.score(long, streams=20)
-    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(
-        f"peak memory of scoring 4 members: {before / 1024:.0f} MiB before, "
-        f"{after_short / 1024:.0f} MiB after 8,243 tokens, {after / 1024:.0f} MiB after 82,430",
-        flush=True,
-    )
+    with TemporaryDirectory() as folder:
+        iss_ensemble(4).save(folder)
+        short, long = (_peak(folder, tokens) for tokens in (8_243, 82_430))
+    label = f"peak memory of scoring 82,430 tokens ({long:.0f} MiB) ÷ 8,243, four ISS members"
+    measures.append(Measure(label, long, short, None))
+    print(f"{label}: {long / short:.2f} ({long:.0f} MiB, {short:.0f} MiB)", flush=True)
+
+
+def _peak(ensemble: str, tokens: int) -> float:
+    script = Path(__file__).with_name("scoring.py")
+    command = [sys.executable, str(script), ensemble, str(tokens)]
+    return int(subprocess.run(command, capture_output=True, check=True).stdout) / 1024
 
 
 def measure() -> None:

@@ -25,9 +25,9 @@ def dense(units: int, *, dropout: float = 0.0) -> LanguageModel:
     return network
 
 
-def iss_member(units: int, kept: tuple[int, int, int]) -> Member:
+def iss_member(units: int, kept: tuple[int, int, int], *, dropout: float = 0.0) -> Member:
     """A member that keeps so many embedding columns and units of its layers."""
-    network = dense(units)
+    network = dense(units, dropout=dropout)
     layout = language_layout(network, "iss")
     spaces = dict(zip(("embedding", "layer1", "layer2"), kept, strict=True))
     masks = {name: _some(network.get_parameter(name)) for name in layout.weights}

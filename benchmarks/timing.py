@@ -14,7 +14,7 @@ THREADS = (1, 2)
 
 @dataclass(frozen=True)
 class Measure:
-    """Seconds of ours and of the reference, and the ratio that is aimed at."""
+    """Ours and the reference (seconds, or memory), and the ratio that is aimed at."""
 
     label: str
     ours: float

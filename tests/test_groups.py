@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from sparsemble.errors import InputError
-from sparsemble.structure import Family, GroupTerms, Layout, Role, Slot, Space, SpaceKind
+from sparsemble.structure import Family, GroupTerms, Layout, Matrix, Role, Slot, Space, SpaceKind
 from sparsemble.structure.groups import group_sizes
 
 # --- by hand -------------------------------------------------------------------------------
@@ -340,6 +340,19 @@ def test_a_family_belongs_to_one_space():
     layout = Layout(spaces, slots, (Family("mixed", slots),), ())
     with pytest.raises(InputError, match="'mixed' mixes spaces"):
         layout.check({"w": torch.zeros(2, 2)})
+
+
+def test_names_in_a_layout_are_unique():
+    spaces = (Space("u", 2, SpaceKind.OUTPUT),)
+    family = Family("rows", (slot("w", 0),))
+    parameters = {"w": torch.zeros(2, 2)}
+    with pytest.raises(InputError, match="two families of the name 'rows'"):
+        Layout(spaces, family.slots, (family, family), ()).check(parameters)
+    with pytest.raises(InputError, match="two spaces of the name 'u'"):
+        Layout(spaces * 2, family.slots, (family,), ()).check(parameters)
+    product = Matrix("w", ("w",))
+    with pytest.raises(InputError, match="two matrices of the name 'w'"):
+        Layout(spaces, family.slots, (family,), (product, product)).check(parameters)
 
 
 def test_a_layout_says_which_units_are_its_outputs():
