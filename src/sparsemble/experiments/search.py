@@ -72,7 +72,8 @@ def run_search(search: Search, place: Workplace) -> Iterator[tuple[dict[str, Any
     for changes in search.points():
         recipe = load_recipe(search.recipe, changes | search.validation)
         name = "-".join(f"{key.rpartition('.')[2]}{value}" for key, value in changes.items())
-        job = Job(recipe, place.folder / f"point-{name}-{chain_key(recipe)}.json")
+        file = f"point-{recipe.name}-{name}-{chain_key(recipe)}.json"
+        job = Job(recipe, place.folder / file)
         points[job] = changes
     for job, outcome in outcomes(list(points), place):
         yield points[job], outcome
