@@ -1,6 +1,6 @@
 """One thread, one seed, one hypothesis profile: results depend on neither machine nor order."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import hypothesis
 import pytest
@@ -23,6 +23,13 @@ def _seeded() -> None:
     torch.manual_seed(0)
 
 
+@pytest.fixture(autouse=True)
+def denormals() -> Iterator[None]:
+    """What a command asks of its process, to flush denormal floats, is not for other tests."""
+    yield
+    torch.set_flush_denormal(False)
+
+
 @pytest.fixture
 def command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -31,11 +38,8 @@ def command(
 
     def run(*arguments: object) -> tuple[int, str, str]:
         monkeypatch.setattr("sys.argv", ["sparsemble", *map(str, arguments)])
-        try:
-            with pytest.raises(SystemExit) as stop:
-                main()
-        finally:
-            torch.set_flush_denormal(False)  # what a command asks of its process is not for tests
+        with pytest.raises(SystemExit) as stop:
+            main()
         said = capsys.readouterr()
         return stop.value.code, said.out, said.err
 
