@@ -40,12 +40,19 @@ _FILE_WIDTH = 400
 
 
 def use_threads(threads: int | None) -> None:
-    """Compute with so many threads; all of them flush denormal floats, as the first one does."""
+    """Compute with so many threads."""
+    if threads is not None:
+        import torch
+
+        torch.set_num_threads(threads)
+
+
+def train_with(threads: int | None) -> None:
+    """Train with so many threads; all of them flush denormal floats, as the first one does."""
     import torch
 
     torch.set_flush_denormal(True)
-    if threads is not None:
-        torch.set_num_threads(threads)
+    use_threads(threads)
 
 
 def results_console() -> Any:

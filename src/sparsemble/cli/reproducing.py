@@ -15,7 +15,7 @@ from sparsemble.cli.options import (
     Threads,
     progress_console,
     results_console,
-    use_threads,
+    train_with,
 )
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def mnist(
     """
     from sparsemble.experiments import mnist, mnist_tables
 
-    use_threads(threads)
+    train_with(threads)
     if not tables:
         planned = mnist.jobs(rows or (), seeds=seeds, ensemble_seeds=ensemble_seeds, out=out)
         _run(planned, _workplace(work, jobs, data))
@@ -102,7 +102,7 @@ def ptb(
     from sparsemble.experiments import ptb, ptb_tables
     from sparsemble.experiments.figure4b import figure_sheet, read_curves
 
-    use_threads(threads)
+    train_with(threads)
     chosen = ptb.checked_size(size)
     place = _workplace(work, jobs, data)
     if figure4b:

@@ -21,7 +21,7 @@ from sparsemble.cli.options import (
     print_json,
     progress_console,
     results_console,
-    use_threads,
+    train_with,
 )
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def learn(
     """
     from sparsemble.recipes import load_recipe
 
-    use_threads(threads)
+    train_with(threads)
     resolved = load_recipe(recipe, parsed_changes(changes))
     folder = out or Path("runs") / resolved.name
     how = _How(data, quiet=quiet, as_json=as_json, tensorboard=tensorboard)
@@ -76,6 +76,7 @@ def resume(
     from sparsemble.recipes.code import check_named
     from sparsemble.runs.folder import RunFolder
 
+    train_with(None)  # as many threads as it was begun with
     run = RunFolder(folder)
     recipe = run.recipe()
     check_named(recipe.code, code or (), str(folder))
@@ -170,7 +171,7 @@ def search(
         write_search,
     )
 
-    use_threads(threads)
+    train_with(threads)
     console = results_console()
     plan = read_search(file)
     found, diverged = [], []
@@ -197,6 +198,6 @@ def demo(threads: Threads = None) -> None:
     from sparsemble.experiments.demo import demonstrate
 
     # Networks this small only lose by sharing their work between threads.
-    use_threads(threads or 1)
+    train_with(threads or 1)
     console = results_console()
     console.print(demonstrate(progress_console()))
