@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,6 +25,8 @@ from sparsemble.cli.options import (
 
 if TYPE_CHECKING:
     from sparsemble.recipes import Recipe
+    from sparsemble.runs.results import Result
+    from sparsemble.runs.watching import Watch
 
 
 @app.command()
@@ -51,12 +52,13 @@ def learn(
     Example: sparsemble learn digits --out runs/digits
     """
     from sparsemble.recipes import load_recipe
+    from sparsemble.runs.watching import Watch
 
     train_with(threads)
     resolved = load_recipe(recipe, parsed_changes(changes))
     folder = out or Path("runs") / resolved.name
-    how = _How(data, quiet=quiet, as_json=as_json, tensorboard=tensorboard)
-    _run(resolved, folder, how, baseline=baseline)
+    watch = Watch(progress_console(quiet=quiet), data, tensorboard)
+    _run(resolved, folder, watch, baseline=baseline, as_json=as_json)
 
 
 @app.command()
@@ -75,63 +77,37 @@ def resume(
     """
     from sparsemble.recipes.code import check_named
     from sparsemble.runs.folder import RunFolder
+    from sparsemble.runs.watching import Watch
 
     train_with(None)  # as many threads as it was begun with
     run = RunFolder(folder)
     recipe = run.recipe()
     check_named(recipe.code, code or (), str(folder))
     board = (folder / "tensorboard").is_dir()
-    how = _How(data, quiet=quiet, as_json=as_json, tensorboard=board)
-    _run(recipe, folder, how, baseline=(folder / "baseline").is_dir())
+    watch = Watch(progress_console(quiet=quiet), data, board)
+    _run(recipe, folder, watch, baseline=(folder / "baseline").is_dir(), as_json=as_json)
 
 
-@dataclass(frozen=True)
-class _How:
-    """Where a run's data lie, and what is shown of it."""
-
-    data: Path | None
-    quiet: bool
-    as_json: bool
-    tensorboard: bool
-
-
-def _run(recipe: Recipe, folder: Path, how: _How, *, baseline: bool) -> None:
-    """Run a recipe, and before it the one it is compared with; print what came out."""
+def _run(recipe: Recipe, folder: Path, watch: Watch, *, baseline: bool, as_json: bool) -> None:
+    """Run a recipe and the one it is compared with; print what came out."""
     from sparsemble.errors import InterruptedRunError
     from sparsemble.recipes.files import baseline_of
     from sparsemble.runs.folder import RunFolder
-    from sparsemble.runs.progress import TerminalProgress
-    from sparsemble.runs.results import check_recipe, run_recipe
     from sparsemble.runs.summary import summary
-    from sparsemble.runs.tensorboard import TensorBoard
-    from sparsemble.stages.observer import Observers
+    from sparsemble.runs.watching import watch_recipe
 
-    runs = [(recipe, folder)]
-    if baseline and (compared := baseline_of(recipe)) is not None:
-        runs.insert(0, (compared, folder / "baseline"))
-        if not (folder / "run.json").exists():
-            check_recipe(recipe, how.data)  # not only once the baseline is trained
-        with RunFolder(folder).locked() as run:
-            run.claim(recipe)  # so that resume finds it even while the baseline is trained
-            (folder / "baseline").mkdir(exist_ok=True)
     if RunFolder(folder).result.exists():
-        progress_console(quiet=how.quiet).print(f"{folder} is complete: nothing is left to do")
-    results = []
-    for each, place in runs:
-        progress = TerminalProgress(progress_console(quiet=how.quiet), each.name)
-        board = TensorBoard(place / "tensorboard") if how.tensorboard else None
-        observer = progress if board is None else Observers(progress, board)
-        try:
-            results.append(run_recipe(each, place, data_folder=how.data, observer=observer))
-        except KeyboardInterrupt:
-            begun = f"stopped and saved; go on with: sparsemble resume {folder}"
-            told = begun if (folder / "run.json").exists() else "stopped; repeat the command"
-            raise InterruptedRunError(told) from None
-        finally:
-            progress.close()
-            if board is not None:
-                board.close()
-    if how.as_json:
+        watch.console.print(f"{folder} is complete: nothing is left to do")
+    try:
+        if baseline and (compared := baseline_of(recipe)) is not None:
+            results = _compared(recipe, compared, folder, watch)
+        else:
+            results = [watch_recipe(recipe, folder, watch)]
+    except KeyboardInterrupt:
+        begun = f"stopped and saved; go on with: sparsemble resume {folder}"
+        told = begun if (folder / "run.json").exists() else "stopped; repeat the command"
+        raise InterruptedRunError(told) from None
+    if as_json:
         print_json({"folder": str(folder), "results": [r.model_dump(mode="json") for r in results]})
         return
     console = results_console()
@@ -144,6 +120,29 @@ def _run(recipe: Recipe, folder: Path, how: _How, *, baseline: bool) -> None:
             style="yellow" if finding.verdict == "attention" else None,
         )
     console.print(f"saved in {folder / 'ensemble'}")
+
+
+def _compared(recipe: Recipe, baseline: Recipe, folder: Path, watch: Watch) -> list[Result]:
+    """Run a recipe and its baseline, each on half of the threads; in turn if there is only one."""
+    import torch
+
+    from sparsemble.runs.folder import RunFolder
+    from sparsemble.runs.results import check_recipe
+    from sparsemble.runs.watching import RunBeside, watch_recipe
+
+    place = folder / "baseline"
+    half = torch.get_num_threads() // 2
+    if not (folder / "run.json").exists():
+        check_recipe(recipe, watch.data_folder)  # before the baseline is trained
+    torch.set_num_threads(max(half, 1))
+    with RunFolder(folder).locked() as run:
+        run.claim(recipe)  # so that resume finds it even while the baseline is trained
+        place.mkdir(exist_ok=True)
+    if half == 0 or RunFolder(place).result.exists():
+        return [watch_recipe(baseline, place, watch), watch_recipe(recipe, folder, watch)]
+    with RunBeside(baseline, place, watch, threads=half) as beside:
+        ours = watch_recipe(recipe, folder, watch)
+        return [beside.result(), ours]
 
 
 @app.command()

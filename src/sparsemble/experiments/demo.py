@@ -11,17 +11,17 @@ from safetensors.torch import save as to_safetensors
 from sparsemble.data import digits
 from sparsemble.recipes import Recipe, load_recipe
 from sparsemble.recipes.models import FeedForwardSettings
-from sparsemble.runs.progress import TerminalProgress
-from sparsemble.runs.results import Result, run_recipe
+from sparsemble.runs.results import Result
 from sparsemble.runs.sheets import Sheet
+from sparsemble.runs.watching import Watch, watch_recipe
 
 
 def demonstrate(console: Console, folder: Path | None = None) -> Sheet:
     """Train the baselines and the sparse ensemble; return one table."""
     with tempfile.TemporaryDirectory() as temporary:
-        base = folder or Path(temporary)
-        dense = _run(load_recipe("digits-sgd-ensemble"), base / "sgd-ensemble", console)
-        ours = _run(load_recipe("digits"), base / "digits", console)
+        base, watch = folder or Path(temporary), Watch(console)
+        dense = watch_recipe(load_recipe("digits-sgd-ensemble"), base / "sgd-ensemble", watch)
+        ours = watch_recipe(load_recipe("digits"), base / "digits", watch)
     return comparison(dense, ours)
 
 
@@ -56,14 +56,6 @@ def comparison(dense: Result, ours: Result) -> Sheet:
         )
     header = ("", "Error %", "NLL", "ECE", "Parameters", "FLOPs", "Disk")
     return Sheet("Digits: 900 images to learn from, 897 to test on", header, tuple(rows))
-
-
-def _run(recipe: Recipe, folder: Path, console: Console) -> Result:
-    progress = TerminalProgress(console, recipe.name)
-    try:
-        return run_recipe(recipe, folder, observer=progress)
-    finally:
-        progress.close()
 
 
 def _dense_bytes(recipe: Recipe) -> int:

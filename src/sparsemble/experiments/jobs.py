@@ -8,14 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import multiprocessing
 import os
-import signal
-import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from rich.console import Console
@@ -24,6 +20,7 @@ from sparsemble.errors import DivergedError, InputError
 from sparsemble.recipes import Recipe, load_recipe
 from sparsemble.runs.progress import TerminalProgress
 from sparsemble.runs.results import Result, read_result, run_recipe, write_result
+from sparsemble.runs.workers import SPAWN, begin_worker, starter
 
 
 @dataclass(frozen=True)
@@ -77,8 +74,7 @@ def outcomes(jobs: Sequence[Job], place: Workplace) -> Iterator[tuple[Job, Outco
             for job in batch:
                 yield job, _run(job, place)
         return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(place.processes, context, initializer=_begin_worker) as pool:
+    with ProcessPoolExecutor(place.processes, SPAWN, initializer=begin_worker) as pool:
         quiet = replace(place, console=None)  # a console cannot go to another process
         running = {pool.submit(_run_batch, batch, quiet): batch for batch in batches.values()}
         try:
@@ -138,7 +134,7 @@ def _run_batch(batch: list[Job], place: Workplace) -> list[Outcome]:
     try:
         return [_run(job, replace(place, console=console)) for job in batch]
     finally:
-        if not _starter().is_alive():  # nobody waits for the outcome, nor for this process
+        if not starter().is_alive():  # nobody waits for the outcome, nor for this process
             os._exit(1)
 
 
@@ -161,23 +157,3 @@ def _run(job: Job, place: Workplace) -> Outcome:
             progress.close()
     write_result(result, job.result)
     return result
-
-
-def _begin_worker() -> None:
-    import torch
-
-    torch.set_flush_denormal(True)
-    torch.set_num_threads(1)
-    threading.Thread(target=_stop_with_starter, daemon=True).start()
-
-
-def _stop_with_starter() -> None:
-    """Ask this process to stop when the one that started it has ended, however it ended."""
-    _starter().join()
-    os.kill(os.getpid(), signal.SIGTERM)
-
-
-def _starter() -> BaseProcess:
-    starter = multiprocessing.parent_process()
-    assert starter is not None  # only workers ask
-    return starter
