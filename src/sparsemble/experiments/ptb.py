@@ -81,6 +81,7 @@ ROWS = (
     Row("sgld-gsp-pr-20", 5, "SGLD+GSP+PR", 20, Figures("2.0×", "4.5×", dev=68.6, test=66.4)),
     Row("sgld-gsp-pr-4", 5, "SGLD+GSP+PR", 4, Figures("0.4×", "0.9×", dev=70.9, test=68.7)),
     Row("sgld-gsp-pr-iss-4", 5, "SGLD+GSP+PR (ISS)", 4),
+    Row("sgld-gsp-pr-iss-4-80", 5, "SGLD+GSP+PR (ISS), 80 %", 4),
     Row(
         "sgld-gsp-pr-se-iss-4",
         5,
