@@ -14,7 +14,7 @@ from scenarios import wait_until
 from sparsemble.errors import InputError, SparsembleError
 from sparsemble.recipes import load_recipe
 from sparsemble.runs.results import read_result, run_recipe
-from sparsemble.runs.watching import RunBeside, Watch
+from sparsemble.runs.watching import Watch, watch_beside
 
 QUICK = {
     "chain.chains": 1,
@@ -41,7 +41,7 @@ def saved(folder):
 
 def test_a_run_beside_gives_the_bits_it_gives_alone(tmp_path, watch):
     recipe = load_recipe("digits", QUICK)
-    with RunBeside(recipe, tmp_path / "beside", watch, threads=1) as beside:
+    with watch_beside(recipe, tmp_path / "beside", watch, threads=1) as beside:
         alone = run_recipe(recipe, tmp_path / "alone")
         result = beside.result()
     assert result.metrics == alone.metrics
@@ -50,11 +50,11 @@ def test_a_run_beside_gives_the_bits_it_gives_alone(tmp_path, watch):
 
 
 def test_an_exception_stops_the_run_beside_and_it_saves(tmp_path, watch):
-    beside = RunBeside(load_recipe("digits", LONG), tmp_path, watch, threads=1)
+    beside = watch_beside(load_recipe("digits", LONG), tmp_path, watch, threads=1)
     with suppress(KeyboardInterrupt), beside:
         wait_until((tmp_path / "chain" / "stage.json").exists)
         raise KeyboardInterrupt
-    assert beside._process.exitcode == 130
+    assert beside.exit_code == 130
     assert list((tmp_path / "chain").glob("checkpoint*"))
 
 
@@ -62,16 +62,16 @@ def test_an_error_over_there_is_raised_here(tmp_path, watch):
     recipe = load_recipe("grammar", {"data.name": "text", "data.path": "nowhere"})
     with (
         pytest.raises(InputError, match="nowhere does not exist"),
-        RunBeside(recipe, tmp_path, watch, threads=1) as beside,
+        watch_beside(recipe, tmp_path, watch, threads=1) as beside,
     ):
         beside.result()
     assert "nowhere does not exist" in watch.console.file.getvalue()
 
 
 def test_a_run_beside_that_is_killed_is_told(tmp_path, watch):
-    with RunBeside(load_recipe("digits", LONG), tmp_path, watch, threads=1) as beside:
+    with watch_beside(load_recipe("digits", LONG), tmp_path, watch, threads=1) as beside:
         wait_until((tmp_path / "run.json").exists)
-        os.kill(beside._process.pid, signal.SIGKILL)
+        os.kill(beside.pid, signal.SIGKILL)
         with pytest.raises(SparsembleError, match="ended with code -9"):
             beside.result()
 

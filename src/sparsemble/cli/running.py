@@ -92,14 +92,16 @@ def _run(recipe: Recipe, folder: Path, watch: Watch, *, baseline: bool, as_json:
     """Run a recipe and the one it is compared with; print what came out."""
     from sparsemble.errors import InterruptedRunError
     from sparsemble.recipes.files import baseline_of
-    from sparsemble.runs.folder import RunFolder
+    from sparsemble.runs.results import is_complete
     from sparsemble.runs.summary import summary
     from sparsemble.runs.watching import watch_recipe
 
-    if RunFolder(folder).result.exists():
+    compared = baseline_of(recipe) if baseline else None
+    wanted = {folder: recipe} | ({folder / "baseline": compared} if compared else {})
+    if all(is_complete(place, each) for place, each in wanted.items()):
         watch.console.print(f"{folder} is complete: nothing is left to do")
     try:
-        if baseline and (compared := baseline_of(recipe)) is not None:
+        if compared is not None:
             results = _compared(recipe, compared, folder, watch)
         else:
             results = [watch_recipe(recipe, folder, watch)]
@@ -127,8 +129,8 @@ def _compared(recipe: Recipe, baseline: Recipe, folder: Path, watch: Watch) -> l
     import torch
 
     from sparsemble.runs.folder import RunFolder
-    from sparsemble.runs.results import check_recipe
-    from sparsemble.runs.watching import RunBeside, watch_recipe
+    from sparsemble.runs.results import check_recipe, is_complete
+    from sparsemble.runs.watching import watch_beside, watch_recipe
 
     place = folder / "baseline"
     half = torch.get_num_threads() // 2
@@ -138,9 +140,9 @@ def _compared(recipe: Recipe, baseline: Recipe, folder: Path, watch: Watch) -> l
     with RunFolder(folder).locked() as run:
         run.claim(recipe)  # so that resume finds it even while the baseline is trained
         place.mkdir(exist_ok=True)
-    if half == 0 or RunFolder(place).result.exists():
+    if half == 0 or is_complete(place, baseline):
         return [watch_recipe(baseline, place, watch), watch_recipe(recipe, folder, watch)]
-    with RunBeside(baseline, place, watch, threads=half) as beside:
+    with watch_beside(baseline, place, watch, threads=half) as beside:
         ours = watch_recipe(recipe, folder, watch)
         return [beside.result(), ours]
 

@@ -67,9 +67,10 @@ def inspect(saved: Saved, code: Factory = None, as_json: AsJson = False) -> None
 
     Example: sparsemble inspect runs/digits
     """
+    from sparsemble.ensemble.saving import ensemble_folder
     from sparsemble.errors import InputError
     from sparsemble.runs.inspection import inspect_ensemble, inspect_run, members_sheet
-    from sparsemble.runs.opening import ensemble_folder, open_ensemble
+    from sparsemble.runs.opening import open_ensemble
 
     run = inspect_run(saved)
     ensemble = None

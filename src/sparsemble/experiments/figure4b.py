@@ -15,7 +15,7 @@ from torch import Tensor
 from sparsemble.data import Corpus
 from sparsemble.ensemble import LanguageEnsemble
 from sparsemble.ensemble.metrics import perplexity
-from sparsemble.experiments.jobs import Job, Workplace, ensemble_folder
+from sparsemble.experiments.jobs import Job, Workplace, saved_ensemble
 from sparsemble.runs.results import VALID_STREAMS, Result
 from sparsemble.runs.sheets import Sheet
 from sparsemble.settings import Settings
@@ -68,7 +68,7 @@ def measure_curves(
     job: Job, result: Result, corpus: Corpus, place: Workplace, independent: Result | None
 ) -> Curves:
     """The curves of a finished run, whose ensemble lies in its workplace."""
-    ensemble = LanguageEnsemble.load(ensemble_folder(job, place))
+    ensemble = LanguageEnsemble.load(saved_ensemble(job, place))
     found = ensemble.member_log_probabilities(
         corpus.valid, streams=min(VALID_STREAMS, len(corpus.valid))
     )

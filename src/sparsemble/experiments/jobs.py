@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from sparsemble.errors import DivergedError, InputError
 from sparsemble.recipes import Recipe, load_recipe
 from sparsemble.runs.progress import TerminalProgress
 from sparsemble.runs.results import Result, read_result, run_recipe, write_result
-from sparsemble.runs.workers import SPAWN, begin_worker, starter
+from sparsemble.runs.workers import Worker, first_done
 
 
 @dataclass(frozen=True)
@@ -74,16 +73,21 @@ def outcomes(jobs: Sequence[Job], place: Workplace) -> Iterator[tuple[Job, Outco
             for job in batch:
                 yield job, _run(job, place)
         return
-    with ProcessPoolExecutor(place.processes, SPAWN, initializer=begin_worker) as pool:
-        quiet = replace(place, console=None)  # a console cannot go to another process
-        running = {pool.submit(_run_batch, batch, quiet): batch for batch in batches.values()}
-        try:
-            for future in as_completed(running):
-                yield from zip(running[future], future.result(), strict=True)
-        except BaseException:
-            # Whatever ends this, what has not begun must not begin; the runs under way save.
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    yield from _side_by_side(list(batches.values()), place)
+
+
+def _side_by_side(waiting: list[list[Job]], place: Workplace) -> Iterator[tuple[Job, Outcome]]:
+    """Run batches in processes; whatever ends this, the runs under way save and no other begins."""
+    quiet = replace(place, console=None)  # a console cannot go to another process
+    running: dict[Worker[list[Outcome]], list[Job]] = {}
+    with ExitStack() as started:
+        while waiting or running:
+            while waiting and len(running) < place.processes:
+                batch = waiting.pop(0)
+                worker = Worker(_run_batch, batch, quiet, console=place.console)
+                running[started.enter_context(worker)] = batch
+            for worker in first_done(running):
+                yield from zip(running.pop(worker), worker.result(), strict=True)
 
 
 def chosen_rows(wanted: Sequence[str], known: Sequence[str], where: str) -> list[str]:
@@ -117,7 +121,7 @@ def chain_key(recipe: Recipe) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def ensemble_folder(job: Job, place: Workplace) -> Path:
+def saved_ensemble(job: Job, place: Workplace) -> Path:
     """Where a finished job's ensemble lies."""
     return _run_folder(job, place) / "ensemble"
 
@@ -126,16 +130,8 @@ def _run_folder(job: Job, place: Workplace) -> Path:
     return place.folder / f"{job.result.stem}-{chain_key(job.recipe)}"
 
 
-def _run_batch(batch: list[Job], place: Workplace) -> list[Outcome]:
-    # Several processes share the terminal: whole lines, not bars.
-    console = Console(
-        highlight=False, markup=False, soft_wrap=True, stderr=True, force_terminal=False
-    )
-    try:
-        return [_run(job, replace(place, console=console)) for job in batch]
-    finally:
-        if not starter().is_alive():  # nobody waits for the outcome, nor for this process
-            os._exit(1)
+def _run_batch(console: Console, batch: list[Job], place: Workplace) -> list[Outcome]:
+    return [_run(job, replace(place, console=console)) for job in batch]
 
 
 def _run(job: Job, place: Workplace) -> Outcome:
