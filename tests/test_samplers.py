@@ -7,8 +7,10 @@ the chain run side by side as one tensor: their spread is the law.
 
 from __future__ import annotations
 
+import copy
 import io
 import math
+import pickle
 from collections.abc import Callable
 
 import numpy as np
@@ -595,3 +597,16 @@ def test_noise_to_drift_is_the_ratio_of_what_a_step_adds(kind):
     assert none == 0
     measured = float((hot - cold).norm() / (cold - start).norm())
     assert told == pytest.approx(measured, rel=0.02)
+
+
+@pytest.mark.parametrize("kind", [SGLD, PSGLD, SGHMC])
+@pytest.mark.parametrize("way", [copy.deepcopy, lambda s: pickle.loads(pickle.dumps(s))])
+def test_a_copied_sampler_goes_on_as_the_first_would(kind, way):
+    sampler = kind([nn.Parameter(torch.ones(5))], lr=0.1, num_data=10)
+    run(sampler, quadratic(sampler.param_groups[0]["params"][0]), 3)
+    other = way(sampler)
+    for each in (sampler, other):
+        run(each, quadratic(each.param_groups[0]["params"][0]), 3)
+    first, second = (each.param_groups[0]["params"][0] for each in (sampler, other))
+    assert first is not second
+    assert torch.equal(first, second)

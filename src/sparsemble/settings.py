@@ -7,11 +7,14 @@ filled from Python keywords and from a recipe file, so limits and messages are w
 from __future__ import annotations
 
 import difflib
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sparsemble.errors import InputError
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+"""A finite number above 0."""
 
 
 class Settings(BaseModel):

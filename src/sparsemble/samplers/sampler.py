@@ -51,7 +51,10 @@ class Sampler(Optimizer, ABC):
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add parameters; each device and precision among them gets noise of its own."""
         super().add_param_group(param_group)
-        for param in self.param_groups[-1]["params"]:
+        self._make_sources(self.param_groups[-1])
+
+    def _make_sources(self, param_group: dict[str, Any]) -> None:
+        for param in param_group["params"]:
             key = (param.device, param.dtype)
             if key not in self._sources:
                 generator = torch.Generator(param.device)
@@ -124,10 +127,32 @@ class Sampler(Optimizer, ABC):
             buffers.append(state[name])
         return buffers
 
+    def __getstate__(self) -> dict[str, Any]:
+        own = {name: vars(self)[name] for name in ("num_data", "_noise", "_seed")}
+        return super().__getstate__() | own | {"noise": self._generator_states()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        plain = dict(state)
+        noise = plain.pop("noise", None)
+        super().__setstate__(plain)
+        if noise is None:  # a state that is loaded, not a copy that is made
+            return
+        self._sources = {}
+        for group in self.param_groups:
+            self._make_sources(group)
+        self._restore_generators(noise)
+
+    def _generator_states(self) -> list[Tensor]:
+        return [source.generator.get_state() for source in self._sources.values()]
+
+    def _restore_generators(self, states: Iterable[Tensor]) -> None:
+        for source, state in zip(self._sources.values(), states, strict=True):
+            source.generator.set_state(state)
+
     def state_dict(self) -> dict[str, Any]:
         """The optimiser's state and the states of the noise generators."""
         state: dict[str, Any] = super().state_dict()
-        state["noise"] = [source.generator.get_state() for source in self._sources.values()]
+        state["noise"] = self._generator_states()
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -135,5 +160,4 @@ class Sampler(Optimizer, ABC):
         state = dict(state_dict)
         saved = state.pop("noise")
         super().load_state_dict(state)
-        for source, generator_state in zip(self._sources.values(), saved, strict=True):
-            source.generator.set_state(generator_state)
+        self._restore_generators(saved)

@@ -8,9 +8,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from sparsemble.settings import Settings
+from sparsemble.settings import Positive, Settings
 
-Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Factor = Annotated[float, Field(ge=1, allow_inf_nan=False)]
 
 
@@ -26,7 +25,7 @@ class Constant(Schedule):
     """The same rate throughout: the paper's choice for SGLD."""
 
     kind: Literal["constant"] = "constant"
-    rate: Rate
+    rate: Positive
     """The learning rate, at the start."""
 
     def __call__(self, epoch: float) -> float:
@@ -38,9 +37,9 @@ class Polynomial(Schedule):
     """Welling & Teh's annealing `a(b + t)^−γ`, written with the initial rate: `rate·(1+t/b)^−γ`."""
 
     kind: Literal["polynomial"] = "polynomial"
-    rate: Rate
+    rate: Positive
     """The learning rate, at the start."""
-    delay: Annotated[float, Field(gt=0)] = 1.0
+    delay: Positive = 1.0
     """Epochs before it falls."""
     power: Annotated[float, Field(gt=0.5, le=1)] = 0.55
     """How fast it falls."""
@@ -54,9 +53,9 @@ class Cyclical(Schedule):
     """Cosine from `rate` down to `rate·floor`, anew every `period` epochs (Zhang et al. 2020)."""
 
     kind: Literal["cyclical"] = "cyclical"
-    rate: Rate
+    rate: Positive
     """The learning rate, at the start."""
-    period: Annotated[float, Field(gt=0)]
+    period: Positive
     """Epochs of a cycle."""
     floor: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Share of the rate at a cycle's end."""
@@ -72,7 +71,7 @@ class Step(Schedule):
     """Divided by `factor` every `every` epochs."""
 
     kind: Literal["step"] = "step"
-    rate: Rate
+    rate: Positive
     """The learning rate, at the start."""
     factor: Factor = 2.0
     """What the rate is divided by."""
@@ -88,7 +87,7 @@ class Exponential(Schedule):
     """Divided by `factor` after every epoch, from the end of the `hold`-th on."""
 
     kind: Literal["exponential"] = "exponential"
-    rate: Rate
+    rate: Positive
     """The learning rate, at the start."""
     factor: Factor
     """What the rate is divided by, every epoch."""

@@ -13,7 +13,7 @@ from sparsemble.samplers.psgld import PSGLD
 from sparsemble.samplers.sampler import Sampler
 from sparsemble.samplers.sghmc import SGHMC
 from sparsemble.samplers.sgld import SGLD
-from sparsemble.settings import Settings
+from sparsemble.settings import Positive, Settings
 
 SamplerKind = Literal["sgld", "psgld", "sghmc"]
 
@@ -31,7 +31,7 @@ class SamplerSettings(Settings):
     """Of sghmc."""
     smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.99
     """Of psgld: memory of the squared gradients."""
-    damping: Annotated[float, Field(gt=0)] = 1e-5
+    damping: Positive = 1e-5
     """Of psgld: added to their root."""
 
     def build(self, params: Iterable[Tensor], *, lr: float, num_data: int, seed: int) -> Sampler:

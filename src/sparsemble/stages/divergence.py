@@ -13,7 +13,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from sparsemble.settings import Settings
+from sparsemble.settings import Positive, Settings
 
 _SMOOTHING = 0.01
 
@@ -21,11 +21,11 @@ _SMOOTHING = 0.01
 class DivergenceSettings(Settings):
     """When a chain counts as diverged, and what is done about it."""
 
-    rise: Annotated[float, Field(gt=0)] = 0.2
+    rise: Positive = 0.2
     """How far the loss may rise, as a share of that of guessing."""
     max_rollbacks: Annotated[int, Field(ge=0)] = 5
     """Divergences that are undone before giving up."""
-    slow_down: Annotated[float, Field(ge=1)] = 1.25
+    slow_down: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 1.25
     """The learning rate is divided by this after every rollback."""
 
 

@@ -21,7 +21,7 @@ from sparsemble.members import Member, Stack
 from sparsemble.priors import Prior
 from sparsemble.samplers import SGLD, AnySchedule
 from sparsemble.seeds import derive
-from sparsemble.settings import Settings
+from sparsemble.settings import Positive, Settings
 from sparsemble.stages.chain import Chain, ChainIdentity, ChainState
 from sparsemble.stages.divergence import DivergenceSettings
 from sparsemble.stages.objectives import (
@@ -43,7 +43,7 @@ class RetrainSettings(Settings):
     """How long."""
     batch_size: Annotated[int, Field(ge=1)] = 100
     """Examples, or streams of a text, in a mini-batch."""
-    clip: Annotated[float, Field(gt=0)] | None = None
+    clip: Positive | None = None
     """Limit of a member's gradient norm."""
     autocast: bool = False
     """As for the chain."""
