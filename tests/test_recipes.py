@@ -166,3 +166,27 @@ def test_paths_are_kept_so_that_they_hold_from_anywhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     recipe = load_recipe("grammar", {"data.name": "text", "data.path": "texts"})
     assert recipe.data.path == tmp_path / "texts"
+
+
+@pytest.mark.parametrize("kind", ["sgld", "sghmc"])
+def test_another_kind_of_sampler_keeps_what_all_of_them_have(kind, tmp_path):
+    known = load_recipe("digits").chain.sampler
+    assert known.temperature != 1.0
+    overridden = load_recipe("digits", {"chain.sampler.kind": kind}).chain.sampler
+    path = write(tmp_path, f'extends = "digits"\n[chain.sampler]\nkind = "{kind}"\n')
+    extended = load_recipe(path).chain.sampler
+    assert overridden == extended == known.model_copy(update={"kind": kind})
+
+
+def test_a_file_does_not_take_the_place_of_a_built_in_recipe(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("digits", "grammar-sgd"):
+        (tmp_path / name).write_text("seed = 7\n")
+    assert load_recipe("digits").seed == 0
+    assert baseline_of(load_recipe("grammar")).name == "grammar-sgd"
+
+
+@pytest.mark.parametrize("key", ["chain.clip", "network.spread", "retrain.clip"])
+def test_limits_are_finite(key):
+    with pytest.raises(InputError, match=f"{key} = inf"):
+        load_recipe("grammar", {key: float("inf")})

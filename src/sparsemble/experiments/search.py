@@ -26,6 +26,7 @@ from pydantic import Field
 from sparsemble.errors import InputError
 from sparsemble.experiments.jobs import Job, Outcome, Workplace, chain_key, outcomes
 from sparsemble.recipes import TextData, load_recipe
+from sparsemble.recipes.models import CustomData
 from sparsemble.runs.results import Result
 from sparsemble.runs.sheets import Sheet
 from sparsemble.settings import Settings
@@ -42,7 +43,10 @@ class Search(Settings):
     @property
     def validation(self) -> dict[str, Any]:
         """The changes that make a recipe measure on validation data."""
-        if isinstance(load_recipe(self.recipe).data, TextData):
+        data = load_recipe(self.recipe).data
+        if isinstance(data, CustomData) and self.held_out is None:
+            return {"data.measure": "valid"}
+        if isinstance(data, TextData):
             if self.held_out is not None:
                 raise InputError("held_out is for examples: a text has a validation part")
             return {"data.measure": "valid"}

@@ -1,7 +1,8 @@
 """Reading recipes: a built-in name or a TOML file, single settings overridden by dotted keys.
 
 A recipe may say `extends = "name"`: it then changes only some settings of that built-in recipe. A
-section it gives a `kind` of its own replaces the other's whole; `section = false` drops one.
+section it gives a `kind` of its own replaces the other's whole, but for the sampler's, whose kinds
+have the same settings; `section = false` drops one.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from sparsemble.errors import InputError
 from sparsemble.recipes.models import Recipe
 
 _UNSAID_KIND = "feedforward"
-"""The kind of a section that names none: only networks have a default."""
+"""The kind of a network section that names none."""
+_ALIKE = ("sampler",)
+"""Sections whose kinds have the same settings, so that another kind clears none of them."""
 _UNTOLD = ("seed", "name", "description", "data.measure")
 """Changes that make no other recipe of one."""
 _BUILTIN = files("sparsemble.recipes") / "builtin"
@@ -84,7 +87,7 @@ def _text(path: Path) -> str:
 def _read(source: str | Path) -> dict[str, Any]:
     """The fields of a recipe, together with those of the recipes it extends."""
     path = Path(source)
-    is_file = path.suffix == ".toml" or path.is_file()
+    is_file = path.suffix == ".toml" or (path.is_file() and str(source) not in builtin_names())
     text = _text(path) if is_file else recipe_toml(str(source))
     try:
         fields = tomllib.loads(text)
@@ -102,9 +105,11 @@ def _extended(known: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     """Sections merged, anything else replaced."""
     merged = dict(known)
     for key, value in changes.items():
-        if value is False and isinstance(known.get(key), dict):
+        if not isinstance(known.get(key), dict):
+            merged[key] = value
+        elif value is False:
             del merged[key]
-        elif isinstance(value, dict) and isinstance(known.get(key), dict) and "kind" not in value:
+        elif isinstance(value, dict) and ("kind" not in value or key in _ALIKE):
             merged[key] = _extended(known[key], value)
         else:
             merged[key] = value
@@ -118,7 +123,8 @@ def _override(fields: dict[str, Any], key: str, value: Any) -> None:
         fields = fields.setdefault(part, {})
         if not isinstance(fields, dict):
             raise InputError(f"setting {key!r}: {part!r} is not a section")
-    if leaf == "kind" and value != fields.get("kind", _UNSAID_KIND):
+    alike = path[-1:] and path[-1] in _ALIKE
+    if leaf == "kind" and not alike and value != fields.get("kind", _UNSAID_KIND):
         fields.clear()
     if value is False and isinstance(fields.get(leaf), dict):
         del fields[leaf]

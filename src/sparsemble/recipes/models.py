@@ -9,12 +9,13 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 from torch import nn
 
 from sparsemble.data import Corpus, Dataset, as_dataset, digits, grammar, mnist, ptb, read_corpus
+from sparsemble.data.dataset import checked_dataset
 from sparsemble.errors import InputError
 from sparsemble.layouts import AnyGrouping, LanguageModel, feedforward
 from sparsemble.layouts.layers import ELEMENTWISE
 from sparsemble.priors import AnyPrior, NoPrior
 from sparsemble.recipes.code import PATTERN, imported, made_by
-from sparsemble.settings import Settings
+from sparsemble.settings import Positive, Settings
 from sparsemble.stages import ChainSettings, PruneSettings, RetrainSettings
 
 Size = Annotated[int, Field(ge=1)]
@@ -133,7 +134,7 @@ class LanguageModelSettings(Settings):
     """Share left out of every layer's input and before the softmax."""
     shared: bool = False
     """Are the embedding's weights also the decoder's?"""
-    spread: Annotated[float, Field(gt=0)] = 0.1
+    spread: Positive = 0.1
     """Weights start uniformly within ± this."""
 
     def build(self, corpus: Corpus) -> LanguageModel:
@@ -158,12 +159,22 @@ class CustomData(Settings):
     """Data of your own."""
     loader: Annotated[str, Field(pattern=PATTERN)]
     """Your function: `package.module:function`, without arguments."""
+    held_out: Annotated[int, Field(ge=0)] = 0
+    """Training examples that become the test set, as in a search."""
+    measure: Literal["test", "valid"] = "test"
+    """Measure on the test text as well, or on the validation text alone, as in a search."""
 
     def load(self, folder: Path | None = None) -> tuple[Dataset, Dataset] | Corpus:
         """What the function returns, checked."""
         found = imported(self.loader)()
         if isinstance(found, Corpus):
+            if self.held_out:
+                raise InputError(f"held_out is for examples: {self.loader} returns a text")
             return found
+        if self.measure == "valid":
+            raise InputError(
+                f"{self.loader} returns examples: say held_out, how many to measure on"
+            )
         if not _is_pair(found) or not all(isinstance(p, Dataset) or _is_pair(p) for p in found):
             raise InputError(
                 f"{self.loader} must return (train, test), each a Dataset or a pair (inputs, "
@@ -178,12 +189,13 @@ class CustomData(Settings):
             raise InputError(
                 f"{self.loader}: {widths[0]} features to learn from, {widths[1]} to test on"
             )
-        return train, test
+        return train.split(self.held_out) if self.held_out else (train, test)
 
     def _dataset(self, part: Any, classes: int | None, name: str) -> Dataset:
+        source = f"the {name} set of {self.loader}"
         if isinstance(part, Dataset):
-            return part
-        return as_dataset(*part, num_classes=classes, source=f"the {name} set of {self.loader}")
+            return checked_dataset(part, source)
+        return as_dataset(*part, num_classes=classes, source=source)
 
 
 class CustomNetwork(Settings):

@@ -68,7 +68,7 @@ def _settings(
         if not names and not (name == "kind" and "const" in field):
             default = "" if name in required else _shown(field.get("default"))
             meaning = " ".join(field.get("description", "").split())
-            yield Setting(place, only, _values(field), default, meaning)
+            yield Setting(place, only, _values(field, known), default, meaning)
 
 
 def _options(field: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -86,7 +86,7 @@ def _kind(section: Mapping[str, Any]) -> str:
     return ", ".join(map(str, named.get("enum", [named.get("const")])))
 
 
-def _values(field: Mapping[str, Any]) -> str:
+def _values(field: Mapping[str, Any], known: Mapping[str, Any]) -> str:
     told = []
     for option in _options(field):
         if "enum" in option:
@@ -94,7 +94,11 @@ def _values(field: Mapping[str, Any]) -> str:
         elif "const" in option:
             told.append(str(option["const"]))
         elif option.get("type") == "array":
-            told.append(f"list of {_values(option['items'])}" if "items" in option else "list")
+            told.append(
+                f"list of {_values(option['items'], known)}" if "items" in option else "list"
+            )
+        elif "$ref" in option:
+            told.append(_kind(known[option["$ref"].rpartition("/")[2]]))
         elif option.get("type") != "null":
             limits = [text.format(f"{option[k]:g}") for k, text in _LIMITS.items() if k in option]
             told.append(" ".join([_TYPES.get(option.get("type", ""), "text"), *limits]))

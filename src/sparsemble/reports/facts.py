@@ -9,7 +9,7 @@ from pathlib import Path
 from sparsemble.data import Corpus
 from sparsemble.ensemble import Ensemble, LanguageEnsemble
 from sparsemble.ensemble.metrics import disagreement
-from sparsemble.recipes.models import ImageData
+from sparsemble.recipes.models import CustomData, ImageData
 from sparsemble.reports.measures.advice import Advice, advise
 from sparsemble.reports.measures.background import Background, background
 from sparsemble.reports.measures.classes import ClassFacts, class_facts
@@ -88,11 +88,12 @@ def _not_to_choose_on(run: FinishedRun) -> str:
     Those of language models come from the validation text, which is for choosing.
     """
     about = run.recipe.data
-    if isinstance(run.data, Corpus) or (isinstance(about, ImageData) and about.held_out):
+    if isinstance(run.data, Corpus) or (
+        isinstance(about, ImageData | CustomData) and about.held_out
+    ):
         return ""
-    if isinstance(about, ImageData):
-        return "the test images: choose settings on held-out data, data.held_out"
-    return "the test examples: choose settings on some held out of the training set"
+    what = "images" if isinstance(about, ImageData) else "examples"
+    return f"the test {what}: choose settings on held-out data, data.held_out"
 
 
 def _predictions(

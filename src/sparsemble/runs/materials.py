@@ -11,7 +11,7 @@ from sparsemble.data import Corpus, Dataset
 from sparsemble.errors import InputError
 from sparsemble.recipes import Recipe
 from sparsemble.recipes.code import made_by
-from sparsemble.recipes.models import CustomNetwork, ImageData
+from sparsemble.recipes.models import CustomData, CustomNetwork, ImageData
 from sparsemble.structure import Layout
 
 
@@ -31,9 +31,10 @@ class Materials:
     @property
     def validation(self) -> Dataset | None:
         """Examples that may be looked at on the way: those a search measures on, no test set."""
-        if isinstance(self.data, Corpus) or not isinstance(self.recipe.data, ImageData):
+        about = self.recipe.data
+        if isinstance(self.data, Corpus) or not isinstance(about, ImageData | CustomData):
             return None
-        return self.data[1] if self.recipe.data.held_out else None
+        return self.data[1] if about.held_out else None
 
     def network(self) -> nn.Module:
         """A freshly initialised network."""

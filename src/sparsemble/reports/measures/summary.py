@@ -9,7 +9,7 @@ from statistics import mean
 from typing import Literal
 
 from sparsemble.data import Corpus
-from sparsemble.recipes.models import ImageData
+from sparsemble.recipes.models import CustomData, ImageData
 from sparsemble.reports.opening import FinishedRun
 from sparsemble.runs.results import Result
 
@@ -78,6 +78,8 @@ def measured_on(run: FinishedRun) -> str:
         return f"{examples:,} held-out training images of {about.name}"
     if isinstance(about, ImageData):
         return f"the {examples:,} test images of {about.name}"
+    if isinstance(about, CustomData) and about.held_out:
+        return f"{examples:,} held-out training examples"
     return f"the {examples:,} test examples"
 
 
