@@ -369,3 +369,28 @@ def test_diagnostics_are_content_with_a_healthy_chain():
 def test_vanishing_noise_is_reported():
     finding = diagnose([record(e, 1.0, noise=1e-3) for e in range(20)], burn_in=0)[0]
     assert "raise the temperature" in finding.text
+
+
+def test_a_broken_state_at_the_end_of_an_epoch_is_not_gone_back_to(data):
+    chosen = settings(
+        sampler=SamplerSettings(temperature=0),
+        schedule=Constant(rate=1e38),
+        epochs=2,
+        burn_in=0,
+        interval=2,
+        divergence=DivergenceSettings(max_rollbacks=60, slow_down=10.0),
+    )
+    log = RollbackLog()
+    large = as_dataset(data.inputs * 1e4, data.targets, num_classes=3)
+    one_step = ArrayBatches(large, len(large.targets), seed=5)
+    network = make_network()
+    draw_samples(
+        lambda: make_network(),
+        feedforward_layout(network),
+        one_step,
+        NoPrior(),
+        chosen,
+        observer=log,
+    )
+    assert log.rollbacks[0].step == 2
+    assert log.rollbacks[0].back_to == 0

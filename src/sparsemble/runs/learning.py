@@ -142,6 +142,13 @@ def fitted(
     What does not fit is told here, before anything runs or is written.
     """
     blank = initial_network(network, 0, derive(recipe.seed, "chain", 0))
+    if recipe.chain.chains > 1 and recipe.chain.sampler.temperature == 0:
+        other = initial_network(network, 1, derive(recipe.seed, "chain", 1))
+        if all(map(torch.equal, blank.parameters(), other.parameters())):
+            raise InputError(
+                "the function that makes networks gives every chain the same weights, so that at "
+                "temperature 0 all would be the same: let it draw new ones each time"
+            )
     layout = layout or layout_of(blank, recipe.grouping)
     layout.check(dict(blank.named_parameters()))
     source = open_source(data, blank, layout, recipe, num_data, validation)

@@ -83,6 +83,7 @@ class Chain:
         self._near_zero = near_zero or (lambda: math.nan)
         self._observer = observer or Observer()
         self._tensors = list(self.parameters.values())
+        self._members = self._tensors[0].shape[:batch_dims].numel() if self._tensors else 1
         self._masks = {
             name: mask.to(self.parameters[name].device, self.parameters[name].dtype)
             for name, mask in (masks or {}).items()
@@ -92,6 +93,7 @@ class Chain:
         self._rollbacks = 0
         self._rate_factor = 1.0
         self._epoch_loss = self._epoch_seconds = 0.0
+        self._rest: Iterator[tuple[Tensor, Tensor]] | None = None
         self._running = False
         self._reason: str | None = None
         self._random = _seeded_state(derive(identity.seed, "dropout", 0))
@@ -105,11 +107,14 @@ class Chain:
                     self._roll_back()
                     return False
             # Of the last step no loss has been seen yet.
-            if not all(bool(tensor.isfinite().all()) for tensor in self._tensors):
+            if not self._is_finite():
                 self._reason = "a weight is not a finite number"
                 self._roll_back()
                 return False
         return True
+
+    def _is_finite(self) -> bool:
+        return all(bool(tensor.isfinite().all()) for tensor in self._tensors)
 
     def _run_epoch(self, until: int) -> bool:
         """Run to the end of the epoch or to `until`; `False` if the chain diverged."""
@@ -117,7 +122,9 @@ class Chain:
         began = time.perf_counter() - self._epoch_seconds
         if position == 0:
             self._objective.begin_epoch()
-        for inputs, targets in self._batches.epoch(epoch, position, self._rollbacks):
+        rest = self._rest or self._batches.epoch(epoch, position, self._rollbacks)
+        self._rest = None
+        for inputs, targets in rest:
             loss = self._advance(inputs, targets)
             self._reason = self._watch.reason(self._objective.watched(loss))
             if self._reason is not None:
@@ -129,6 +136,8 @@ class Chain:
                 self._end_epoch(epoch)
             self._observer.stepped(self.identity.number, self.step, loss, self.state)
             if self.step >= until:
+                if self.step % self._batches.steps:
+                    self._rest = rest  # a loader would have to be read again up to here
                 break
         return True
 
@@ -157,10 +166,11 @@ class Chain:
         return loss.item()
 
     def _end_epoch(self, epoch: int) -> None:
-        loss, seconds = self._epoch_loss / self._batches.steps, self._epoch_seconds
+        loss = self._epoch_loss / self._batches.steps / self._members
+        seconds = self._epoch_seconds
         self._epoch_loss = self._epoch_seconds = 0.0
         with torch.no_grad():
-            penalty = float(self._prior.value())
+            penalty = float(self._prior.value()) / self._members
         self._observer.epoch_ended(
             EpochRecord(
                 stage=self.identity.stage,
@@ -175,7 +185,7 @@ class Chain:
                 seconds=seconds,
             )
         )
-        if self._watch.calm:
+        if self._watch.calm and self._is_finite():
             self._earlier, self._good = self._good, self._snapshot()
 
     def _roll_back(self) -> None:
@@ -279,6 +289,7 @@ class Chain:
         self._sampler.load_state_dict(sampler)
         self._objective.carry(carried)
         self.step = state.numbers["step"]
+        self._rest = None
         self._epoch_loss = state.numbers["epoch_loss"]
         self._epoch_seconds = state.numbers["epoch_seconds"]
         self._watch.restore(state.numbers["watch"])

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 class EpochRecord:
     """What one epoch of a chain looked like.
 
-    `loss` is the mean over the epoch's batches; `potential` adds the prior at the epoch's end, an
-    estimate of U/N. `perplexity` is a language model's on the training text, dropout included; NaN
-    for other networks.
+    `loss` is the mean over the epoch's batches, and over the members if several are retrained
+    together; `potential` adds the prior at the epoch's end, an estimate of U/N.
+    `perplexity` is a language model's on the training text, dropout included; NaN for other
+    networks.
     `noise_to_drift` compares the size of the injected noise with that of the gradient step.
     """
 

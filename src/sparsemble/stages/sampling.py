@@ -19,7 +19,7 @@ from sparsemble.priors.group_sparse import BoundGroupSparse, near_zero_width
 from sparsemble.priors.sums import BoundSum
 from sparsemble.samplers import AnySchedule, Sampler, SamplerSettings
 from sparsemble.seeds import derive
-from sparsemble.settings import Settings
+from sparsemble.settings import Positive, Settings
 from sparsemble.stages.chain import Chain, ChainIdentity, ChainState
 from sparsemble.stages.collection import Collection, collection_steps
 from sparsemble.stages.divergence import DivergenceSettings
@@ -50,7 +50,7 @@ class ChainSettings(Settings):
     """Epochs between samples."""
     samples: Annotated[int, Field(ge=1)] | None = None
     """Samples a chain; by default as many as fit (thinned), required for backward collection."""
-    clip: Annotated[float, Field(gt=0)] | None = None
+    clip: Positive | None = None
     """Limit of the gradient's norm, before prior and noise."""
     autocast: bool = False
     """Compute the network in bfloat16 where that is safe; weights and updates stay as they are."""
@@ -184,7 +184,9 @@ def initial_network(source: NetworkSource, number: int, seed: int) -> nn.Module:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive(seed, "weights"))
         if not isinstance(source, nn.Module):
-            network = source()
+            network = copy.deepcopy(source())  # which may be a network of the caller's
+            if not isinstance(network, nn.Module):
+                raise InputError(f"a network is needed, not {type(network).__name__}")
         else:
             network = copy.deepcopy(source)
             if number > 0:

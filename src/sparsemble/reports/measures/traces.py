@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sparsemble.ensemble import Ensemble
 from sparsemble.reports.opening import FinishedRun
 from sparsemble.stages.history import EpochRecord, Rollback
 
@@ -46,28 +45,24 @@ class StageTrace:
 
 
 def stage_traces(run: FinishedRun) -> tuple[StageTrace, ...]:
-    """The stages that left a trace.
-
-    Classifiers are retrained together and their losses summed; here they are averaged.
-    """
+    """The stages that left a trace."""
     how = run.recipe.chain
     stages = []
     told = run.folder.chain.history().of_chains(how.chains)
     if told.epochs:
         steps = run.steps
-        chains = _chains(told.epochs, 1)
+        chains = _chains(told.epochs)
         taken = tuple(step / steps for step in how.steps_to_collect(steps))
         setbacks = _setbacks(told.rollbacks, steps)
         stages.append(StageTrace("chain", chains, setbacks, taken, how.burn_in))
     told = run.folder.retrain.history()
     if told.epochs and run.recipe.retrain is not None:
-        together = len(run.ensemble) if isinstance(run.ensemble, Ensemble) else 1
         setbacks = _setbacks(told.rollbacks, run.retrain_steps)
-        stages.append(StageTrace("retrain", _chains(told.epochs, together), setbacks))
+        stages.append(StageTrace("retrain", _chains(told.epochs), setbacks))
     return tuple(stages)
 
 
-def _chains(records: Sequence[EpochRecord], together: int) -> tuple[ChainTrace, ...]:
+def _chains(records: Sequence[EpochRecord]) -> tuple[ChainTrace, ...]:
     traces = []
     for number in sorted({record.chain for record in records}):
         own = sorted((r for r in records if r.chain == number), key=lambda r: r.epoch)
@@ -75,8 +70,8 @@ def _chains(records: Sequence[EpochRecord], together: int) -> tuple[ChainTrace, 
             ChainTrace(
                 number,
                 tuple(r.epoch for r in own),
-                tuple(r.loss / together for r in own),
-                tuple(r.potential / together for r in own),
+                tuple(r.loss for r in own),
+                tuple(r.potential for r in own),
                 tuple(r.near_zero_groups for r in own),
                 tuple(r.rate for r in own),
                 tuple(r.noise_to_drift for r in own),
