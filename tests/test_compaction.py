@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
@@ -576,3 +577,16 @@ def test_a_mask_that_fits_no_weight_is_refused(masks):
     network = mlp(2, 2, 1)
     with pytest.raises(InputError, match="fits no weight"):
         compact(network, feedforward_layout(network), masks)
+
+
+def test_masks_are_true_or_false():
+    network = mlp(4, 5, 3)
+    with pytest.raises(InputError, match=r"of type torch\.float32, not torch\.bool"):
+        compact(network, feedforward_layout(network), {"0.weight": torch.ones(5, 4)})
+
+
+def test_a_layout_says_what_is_multiplied():
+    network = mlp(4, 5, 3)
+    layout = replace(feedforward_layout(network), matrices=())
+    with pytest.raises(InputError, match="the layout has no matrices"):
+        layout.check(dict(network.named_parameters()))

@@ -584,3 +584,68 @@ def test_the_seconds_of_an_epoch_are_counted_whole(arrays):
     began = time.perf_counter()
     learned = sparsemble.learn(network(), arrays, recipe(chain=chain, prune=None, retrain=None))
     assert 0.3 * (time.perf_counter() - began) < learned.seconds["chain"]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "label", "message"),
+    [(0.0, 7, "label 7 of example 0 is outside the 3 classes"), (math.nan, 0, "NaN or infinity")],
+)
+def test_a_data_set_made_by_hand_is_checked(inputs, label, message):
+    data = sparsemble.Dataset(
+        torch.full((10, 8), inputs), torch.full((10,), label), ("none", "one", "two")
+    )
+    with pytest.raises(InputError, match=message):
+        sparsemble.learn(network(), data, recipe())
+
+
+def test_names_that_look_like_indices_are_names(arrays):
+    data = sparsemble.as_dataset(*arrays, class_names=("2", "1", "0"))
+    ensemble = sparsemble.learn(network(), data, recipe(retrain=None)).ensemble
+    renamed = sparsemble.as_dataset(arrays[0], 2 - arrays[1], class_names=("0", "1", "2"))
+    assert ensemble.evaluate(renamed) == ensemble.evaluate(data)
+
+
+def test_a_function_may_return_a_network_that_is_still_wanted(arrays):
+    own = network()
+    before = [parameter.detach().clone() for parameter in own.parameters()]
+    chain = recipe().chain.model_copy(update={"chains": 2})
+    short = recipe(chain=chain, prune=None, retrain=None)
+    learned = sparsemble.learn(lambda: own, arrays, short)
+    assert all(map(torch.equal, before, own.parameters()))
+    first, second = (learned.ensemble[k].network[1].weight for k in (0, 3))
+    assert not torch.equal(first, second)
+    calm = chain.model_copy(update={"sampler": SamplerSettings(temperature=0)})
+    with pytest.raises(InputError, match="gives every chain the same weights"):
+        sparsemble.learn(lambda: own, arrays, recipe(chain=calm))
+    with pytest.raises(InputError, match="a network is needed, not int"):
+        sparsemble.learn(lambda: 3, arrays, recipe())
+
+
+def test_the_loss_of_members_retrained_together_is_that_of_one(arrays):
+    learned = sparsemble.learn(network(), arrays, recipe())
+    first = next(r for r in learned.history.epochs if r.stage == "retrain")
+    assert len(learned.ensemble) == 3
+    assert 0 < first.loss < math.log(3)
+    assert first.loss < first.potential < first.loss + 1
+
+
+def test_a_loader_is_read_once_an_epoch_however_many_samples_are_taken(arrays):
+    class Counted(TensorDataset):
+        fetched = 0
+
+        def __getitem__(self, index):
+            Counted.fetched += 1
+            return super().__getitem__(index)
+
+    loader = DataLoader(Counted(*map(torch.as_tensor, arrays)), batch_size=10)
+    chain = recipe().chain.model_copy(
+        update={"collection": "backward", "samples": 20, "epochs": 1, "burn_in": 0, "interval": 1}
+    )
+    learned = sparsemble.learn(network(), loader, recipe(chain=chain, prune=None, retrain=None))
+    assert len(learned.ensemble) == 20
+    assert Counted.fetched < 2 * len(arrays[0])
+
+
+def test_probabilities_of_half_precision_are_numbers_for_numpy(arrays):
+    learned = sparsemble.learn(network().bfloat16(), arrays, recipe())
+    assert learned.ensemble.predict_proba(arrays[0]).dtype == np.float32

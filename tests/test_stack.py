@@ -19,6 +19,8 @@ from scenarios import (
     skip_layout,
 )
 from sparsemble.data import ArrayBatches, Dataset
+from sparsemble.ensemble import Ensemble
+from sparsemble.errors import InputError
 from sparsemble.layouts import feedforward_layout
 from sparsemble.members import Member, Stack, compact
 from sparsemble.priors import Gaussian, GroupSparse, NoPrior, Prior, SumPrior
@@ -274,3 +276,18 @@ class TestRetraining:
         before = losses()
         self.retrained(members, NoPrior())
         assert all(new < old for new, old in zip(losses(), before, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("other", "what"),
+    [
+        (lambda: mlp(5, 4, 3, activation=nn.Tanh), "layers"),
+        (lambda: mlp(5, 4, 2), "sizes"),
+        (lambda: mlp(5, 4, 3).float(), "precision"),
+        (lambda: mlp(5, 4, 3, bias=False), "parameters"),
+    ],
+)
+def test_networks_of_different_kinds_make_no_ensemble(other, what):
+    networks = (mlp(5, 4, 3), other())
+    with pytest.raises(InputError, match=f"member 1 differs from member 0 in its {what}"):
+        Ensemble([Member.dense(network, feedforward_layout(network)) for network in networks])

@@ -7,10 +7,14 @@ import re
 
 import numpy as np
 import pytest
+from torch import nn
 
 from sparsemble.cli.app import main
 from sparsemble.data import digits, grammar
 from sparsemble.ensemble import Ensemble, LanguageEnsemble
+from sparsemble.layouts import feedforward_layout
+from sparsemble.members import Member
+from sparsemble.runs.prediction import evaluate_on
 
 QUICK = [
     "--set=chain.chains=1",
@@ -343,3 +347,39 @@ def test_a_file_that_cannot_be_written_is_named_itself(command, images, tmp_path
     code, _, err = command("predict", images, path, "--out", tmp_path)
     assert code == 1
     assert err == f"sparsemble: {tmp_path}: Is a directory\n"
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"inputs": np.zeros((0, 64))}, "holds no rows"),
+        ({"inputs": np.zeros((2, 64)), "labels": np.array([["0"], ["1"]])}, "'labels' of shape"),
+    ],
+)
+def test_arrays_that_hold_nothing_to_use_are_told(arrays, message, command, images, tmp_path):
+    np.savez(tmp_path / "a.npz", **arrays)
+    code, _, err = command("predict", images, tmp_path / "a.npz")
+    assert code == 2
+    assert message in err
+
+
+def test_a_hole_in_the_first_row_is_told_like_any_other(command, images, tmp_path):
+    rows = [["1"] * 64 for _ in range(3)]
+    rows[0][5] = ""
+    (tmp_path / "a.csv").write_text("\n".join(map(",".join, rows)))
+    code, _, err = command("predict", images, tmp_path / "a.csv")
+    assert code == 2
+    assert "'' in line 1 is not a number" in err
+
+
+def test_labels_mean_the_same_in_every_kind_of_file(tmp_path):
+    network = nn.Sequential(nn.Linear(2, 3))
+    member = Member.dense(network, feedforward_layout(network))
+    named = Ensemble([member], class_names=("1", "2", "3"))
+    inputs = np.random.default_rng(0).normal(size=(30, 2)).astype(np.float32)
+    labels = named.predict(inputs) + 1
+    np.savez(tmp_path / "a.npz", inputs=inputs, labels=labels)
+    lines = [f"{a},{b},{label}" for (a, b), label in zip(inputs, labels, strict=True)]
+    (tmp_path / "a.csv").write_text("\n".join(["x,y,label", *lines]))
+    for name in ("a.npz", "a.csv"):
+        assert evaluate_on(named, str(tmp_path / name))["error"] == 0

@@ -80,6 +80,18 @@ def as_dataset(
     )
 
 
+def checked_dataset(data: Dataset, source: str = "the data") -> Dataset:
+    """The same, if it is in order: anybody can make a `Dataset` by hand."""
+    return as_dataset(
+        data.inputs,
+        data.targets,
+        class_names=data.class_names,
+        feature_names=data.feature_names,
+        scaling=data.scaling,
+        source=source,
+    )
+
+
 def as_inputs(values: Any, source: str) -> Tensor:
     """Numbers in one row an example, as a tensor: floats in single precision, integers as they are.
 

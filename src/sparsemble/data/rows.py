@@ -46,7 +46,7 @@ def _read_csv(path: Path) -> Rows:
             lines = [(reader.line_num, line) for line in reader if line]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path} cannot be read as CSV: {error}") from None
-    header = None if not lines or all(map(_is_number, lines[0][1])) else lines.pop(0)[1]
+    header = lines.pop(0)[1] if lines and any(map(_is_word, lines[0][1])) else None
     if header is None and lines and _counts(lines[0][1]):
         lines.pop(0)  # the names that a table without names is written with
     if not lines:
@@ -79,12 +79,14 @@ def _read_npz(path: Path) -> Rows:
         with np.load(path, allow_pickle=False) as arrays:
             if "inputs" not in arrays:
                 raise InputError(f"{path} holds {', '.join(arrays) or 'nothing'}, not 'inputs'")
-            labels = arrays.get("labels")
-            return Rows(arrays["inputs"], None, labels)
+            inputs, labels = arrays["inputs"], arrays.get("labels")
     except InputError:
         raise
     except Exception as error:  # damaged archives raise what their layer raises
         raise InputError(f"{path} cannot be read as NPZ: {error}") from None
+    if labels is not None and labels.ndim != 1:
+        raise InputError(f"{path}: 'labels' of shape {labels.shape}, not one an example")
+    return Rows(_some(inputs, path), None, labels)
 
 
 def _loaded(path: Path) -> np.ndarray:
@@ -94,6 +96,10 @@ def _loaded(path: Path) -> np.ndarray:
         raise InputError(f"{path} cannot be read as NPY: {error}") from None
     if not isinstance(array, np.ndarray):
         raise InputError(f"{path} is not an NPY file of one array")
+    return _some(array, path)
+
+
+def _some(array: np.ndarray, path: Path) -> np.ndarray:
     if array.ndim == 0 or len(array) == 0:
         raise InputError(f"{path} holds no rows")
     return array
@@ -102,6 +108,11 @@ def _loaded(path: Path) -> np.ndarray:
 def _counts(cells: list[str]) -> bool:
     """0, 1, 2, …, and so long that no example is likely to be that."""
     return len(cells) > 3 and cells == [str(k) for k in range(len(cells))]
+
+
+def _is_word(text: str) -> bool:
+    """An empty cell is a number that is missing."""
+    return bool(text.strip()) and not _is_number(text)
 
 
 def _is_number(text: str) -> bool:

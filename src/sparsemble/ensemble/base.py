@@ -9,7 +9,11 @@ from pathlib import Path
 from torch import nn
 
 from sparsemble.errors import InputError
+from sparsemble.layouts.dropout import Dropout
 from sparsemble.members import Member
+
+_FREE = (nn.Dropout, Dropout)
+"""Layers that do nothing to predictions."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,22 @@ class EnsembleCost:
         return self.flops / self.dense_flops
 
 
+def _kind(member: Member) -> dict[str, object]:
+    """What members of one ensemble have in common."""
+    inner = [(name, m) for name, m in member.network.named_modules() if not isinstance(m, _FREE)]
+    return {
+        "layout": member.layout.name,
+        "sizes": dict(member.origin.sizes),
+        "precision": next(member.network.parameters()).dtype,
+        "parameters": [name for name, _ in member.network.named_parameters()],
+        # Sizes stand in what a module with parameters says of itself.
+        "layers": [
+            (name, type(m) if next(m.parameters(), None) is not None else str(m))
+            for name, m in inner
+        ],
+    }
+
+
 class BaseEnsemble(nn.Module):
     """Members that predict together; how they do is the subclass's."""
 
@@ -46,6 +66,14 @@ class BaseEnsemble(nn.Module):
             raise InputError("an ensemble needs at least one member")
         if not all(isinstance(member, Member) for member in members):
             raise InputError("an ensemble is made of Members: Member.dense(network, layout), say")
+        first = _kind(members[0])
+        for number, member in enumerate(members):
+            for what, value in _kind(member).items():
+                if value != first[what]:
+                    raise InputError(
+                        f"member {number} differs from member 0 in its {what}: an ensemble is made "
+                        "of networks of one kind, which only pruning may have made different"
+                    )
         self.members = nn.ModuleList(members)
 
     def __len__(self) -> int:

@@ -79,7 +79,9 @@ class Ensemble(BaseEnsemble):
     def predict_proba(self, inputs: Any, feature_names: Sequence[str] | None = None) -> np.ndarray:
         """Mean probabilities of an array's rows; named columns are put into the order learned."""
         probabilities: Tensor = self(self.checked(inputs, feature_names))
-        array: np.ndarray = probabilities.numpy()
+        # NumPy has no bfloat16.
+        wide = torch.promote_types(probabilities.dtype, torch.float32)
+        array: np.ndarray = probabilities.to(wide).numpy()
         return array
 
     def predict(self, inputs: Any, feature_names: Sequence[str] | None = None) -> np.ndarray:
@@ -139,12 +141,11 @@ class Ensemble(BaseEnsemble):
 
     def _targets(self, data: Dataset) -> Tensor:
         """The data's labels as indices of this ensemble's classes."""
-        indices = tuple(map(str, range(len(data.class_names))))
         known = self.class_names
-        if known is None or data.class_names in (known, indices):
+        strange = [name for name in data.class_names if known is None or name not in known]
+        if known is None or (strange and data.class_names == _unnamed(len(data.class_names))):
             check_labels(data.targets, self[0].layout.outputs.size, "the data")
             return data.targets
-        strange = [name for name in data.class_names if name not in known]
         if strange:
             raise InputError(
                 f"the data has a class {strange[0]!r}, the ensemble {', '.join(known)}"
@@ -165,6 +166,11 @@ class Ensemble(BaseEnsemble):
         if len(set(names)) < len(names):
             raise InputError("a feature is named twice")
         return tensor[:, [names.index(name) for name in self.feature_names]]
+
+
+def _unnamed(count: int) -> tuple[str, ...]:
+    """What classes are called that were given no names."""
+    return tuple(map(str, range(count)))
 
 
 def _softmax(logits: Tensor) -> Tensor:

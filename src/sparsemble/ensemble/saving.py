@@ -125,6 +125,14 @@ def _manifest(ensemble: BaseEnsemble, tensors: str, digest: str) -> Manifest:
     )
 
 
+def ensemble_folder(saved: Path) -> Path | None:
+    """Where the ensemble lies, if there is one: in this folder or, of a run, in one inside."""
+    for folder in (saved, saved / "ensemble"):
+        if (folder / MANIFEST).is_file():
+            return folder
+    return None
+
+
 def load_ensemble(
     folder: Path, *, factory: Factory | None = None, layout: Layout | None = None
 ) -> BaseEnsemble:
@@ -135,8 +143,7 @@ def load_ensemble(
     """
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder with a saved ensemble")
-    if not (folder / MANIFEST).exists() and (folder / "ensemble" / MANIFEST).exists():
-        folder = folder / "ensemble"  # of a run
+    folder = ensemble_folder(folder) or folder
     path = folder / MANIFEST
     try:
         manifest: Manifest = Manifest.read(read_json(path), source=str(path))

@@ -95,6 +95,8 @@ def _whole_masks(
     for name, mask in masks.items():
         if name not in layout.weights or mask.shape != full[name].shape:
             raise InputError(f"the mask {name!r} of shape {tuple(mask.shape)} fits no weight")
+        if mask.dtype is not torch.bool:
+            raise InputError(f"the mask {name!r} is of type {mask.dtype}, not torch.bool")
     return {
         name: masks.get(name, torch.ones_like(full[name], dtype=torch.bool))
         for name in layout.weights

@@ -5,17 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from sparsemble.ensemble import BaseEnsemble
-from sparsemble.ensemble.saving import MANIFEST, load_ensemble
+from sparsemble.ensemble.saving import ensemble_folder, load_ensemble
 from sparsemble.errors import InputError
 from sparsemble.recipes.code import made_by
-
-
-def ensemble_folder(saved: Path) -> Path | None:
-    """Where the ensemble lies, if there is one."""
-    for folder in (saved, saved / "ensemble"):
-        if (folder / MANIFEST).is_file():
-            return folder
-    return None
 
 
 def open_ensemble(saved: Path, code: str | None = None) -> BaseEnsemble:

@@ -52,10 +52,10 @@ def _labelled(ensemble: Ensemble, rows: Rows, source: str) -> Dataset:
         raise InputError(f"{source} has no labels: name a column 'label' (CSV) or an array (NPZ)")
     inputs = ensemble.checked(rows.inputs, rows.names if ensemble.feature_names else None, source)
     known = ensemble.class_names
-    labels: Any = rows.labels
-    if known is None or (rows.labels.dtype.kind == "U" and not set(rows.labels) <= set(known)):
+    labels: Any = rows.labels.astype(str)
+    if known is None or not set(labels) <= set(known):
         try:
-            labels = rows.labels.astype("float")  # indices that were written as text
+            labels = rows.labels.astype("float")  # indices, whether numbers or written as text
         except ValueError:
             strange = next(str(label) for label in rows.labels if str(label) not in (known or ()))
             raise InputError(

@@ -25,6 +25,7 @@ from sparsemble.data import (
     TextBatches,
     as_dataset,
 )
+from sparsemble.data.dataset import checked_dataset
 from sparsemble.ensemble import BaseEnsemble, Ensemble, LanguageEnsemble
 from sparsemble.errors import InputError
 from sparsemble.layouts import LanguageModel
@@ -99,7 +100,7 @@ class TextSource:
         """A digest of words and text."""
         words = "\n".join(self._corpus.vocabulary.words)
         digest = hashlib.sha256(f"{self._window}\n{words}".encode())
-        digest.update(self._corpus.train.numpy().data)
+        digest.update(self._corpus.train.contiguous().numpy().data)
         return digest.hexdigest()
 
     def ensemble(self, members: Sequence[Member]) -> BaseEnsemble:
@@ -152,8 +153,8 @@ class ExampleSource:
                     f"data of type {type(data).__name__}: give a pair (inputs, targets), a Dataset "
                     "or a DataLoader"
                 )
-            data = as_dataset(*data, num_classes=self._classes)
-        dataset: Dataset = data
+            return as_dataset(*data, num_classes=self._classes)
+        dataset = checked_dataset(data)
         if len(dataset.class_names) != self._classes:
             raise InputError(
                 f"the data has {len(dataset.class_names)} classes, the network's last layer "
