@@ -16,8 +16,10 @@ from sparsemble.experiments import mnist, ptb, ptb_tables
 from sparsemble.experiments.demo import comparison
 from sparsemble.experiments.jobs import Job, Workplace, chain_key, run_jobs
 from sparsemble.experiments.mnist_tables import table1, table2
+from sparsemble.experiments.search import read_search, run_search
 from sparsemble.recipes import load_recipe
 from sparsemble.runs.folder import RunFolder
+from sparsemble.runs.provenance import commit_of
 from sparsemble.runs.results import read_result, write_result
 from sparsemble.runs.sheets import put_into, spread
 from sparsemble.store import read_json
@@ -229,3 +231,47 @@ def in_use(folder: Path) -> bool:
             return False
     except InputError:
         return True
+
+
+def test_a_commit_is_marked_when_any_file_of_the_package_was_changed(tmp_path):
+    package = tmp_path / "src" / "package"
+    (package / "below").mkdir(parents=True)
+    for name in ("__init__.py", "below/part.py"):
+        (package / name).write_text("x = 1\n")
+    identity = ("-c", "user.name=a", "-c", "user.email=a@b")
+    for arguments in (["init", "-q"], ["add", "-A"], [*identity, "commit", "-qm", "begun"]):
+        subprocess.run(["git", "-C", str(tmp_path), *arguments], check=True)
+    commit = commit_of(package)
+    assert re.fullmatch("[0-9a-f]{40}", commit)
+    (package / "below" / "part.py").write_text("x = 2\n")
+    assert commit_of(package) == f"{commit} with changes"
+    assert commit_of(tmp_path / "src") is None
+
+
+def test_what_is_waiting_does_not_begin_once_nobody_asks_for_it(tmp_path):
+    jobs = [Job(quick(seed=seed), tmp_path / f"{seed}.json") for seed in range(3)]
+    long = {"chain.epochs": 100_000, "chain.burn_in": 99_998}
+    jobs[1] = Job(quick(seed=1, **long), jobs[1].result)
+    running = run_jobs(jobs, Workplace(tmp_path / "work", processes=2))
+    first, _ = next(running)
+    wait_until(lambda: len(list((tmp_path / "work").glob("1-*/run.json"))) == 1)
+    running.close()
+    assert first == jobs[0]
+    assert not list((tmp_path / "work").glob("2-*"))
+    assert list((tmp_path / "work").glob(f"chain-{chain_key(jobs[1].recipe)}/checkpoint*"))
+
+
+def test_settings_for_data_of_ones_own_are_searched_on_held_out_examples(tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    file = tmp_path / "search.toml"
+    file.write_text(
+        'recipe = "examples/iris.toml"\nheld_out = 30\n[grid]\n"chain.epochs" = [6]\n'
+        '"chain.burn_in" = [2]\n"chain.interval" = [2]\n"retrain.epochs" = [1]\n'
+    )
+    [(_, result)] = run_search(read_search(file), Workplace(tmp_path / "work"))
+    assert result.recipe.data.held_out == 30
+    training, held_out = result.recipe.data.load()
+    assert (len(training), len(held_out)) == (70, 30)
+    file.write_text('recipe = "examples/iris.toml"\n[grid]\n"seed" = [1]\n')
+    with pytest.raises(InputError, match="returns examples: say held_out"):
+        list(run_search(read_search(file), Workplace(tmp_path / "work")))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from sparsemble.recipes import load_recipe
 from sparsemble.runs import learn
 from sparsemble.runs.disk import disk_needed
 from sparsemble.runs.folder import RunFolder
+from sparsemble.runs.interrupts import stop_requests
 from sparsemble.runs.results import _text_metrics
 from sparsemble.stages import Observer
 from sparsemble.store import read_json, write_json
@@ -394,3 +396,56 @@ def small_baseline(recipe):
 
 def interrupted(*_):
     raise KeyboardInterrupt
+
+
+def test_an_interrupt_after_the_last_step_is_not_lost(listening):
+    with pytest.raises(KeyboardInterrupt), stop_requests(catch=True) as request:
+        os.kill(os.getpid(), signal.SIGINT)
+    assert request.made
+
+
+def test_a_lock_ends_with_its_run_though_a_forked_process_has_the_file_open(tmp_path, monkeypatch):
+    inherited = []
+
+    def opened(*arguments):
+        handle = real(*arguments)
+        inherited.append(os.dup(handle))  # what a fork has: the same open file
+        return handle
+
+    real = os.open
+    monkeypatch.setattr("sparsemble.runs.folder.os.open", opened)
+    for _ in range(2):
+        with RunFolder(tmp_path).locked():
+            pass
+    for handle in inherited:
+        os.close(handle)
+
+
+def test_locking_a_run_leaves_what_its_baseline_is_writing(tmp_path):
+    own, other = tmp_path / "chain" / ".a.partial", tmp_path / "baseline" / "chain" / ".b.partial"
+    for partial in (own, other):
+        partial.parent.mkdir(parents=True)
+        partial.touch()
+    with RunFolder(tmp_path).locked():
+        assert not own.exists()
+        assert other.exists()
+
+
+def test_a_copied_sample_is_no_obstacle(tmp_path):
+    run(tmp_path)
+    [first, *_] = sorted((tmp_path / "chain").glob("sample-*"))
+    shutil.copy(first, first.with_stem(f"{first.stem} (copy)"))
+    RunFolder(tmp_path).chain.drop_samples(0, after=0)
+    assert [path.stem for path in (tmp_path / "chain").glob("sample-*")] == [f"{first.stem} (copy)"]
+
+
+def test_a_folder_is_called_complete_only_if_it_is(command, tmp_path):
+    changes = [f"--set={key}={value}" for key, value in QUICK.items()]
+    arguments = ("learn", "digits", f"--out={tmp_path / 'run'}", *changes)
+    for told in (False, True):
+        code, _, err = command(*arguments)
+        assert code == 0
+        assert ("nothing is left to do" in err) == told
+    code, _, err = command(*arguments, "--set=seed=3")
+    assert code == 2
+    assert "nothing is left to do" not in err

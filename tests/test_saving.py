@@ -284,3 +284,13 @@ def test_a_failed_write_leaves_the_old_file_and_no_rest(tmp_path, monkeypatch):
         write_json(path, {"new": 2})
     assert read_json(path) == {"old": 1}
     assert [file.name for file in tmp_path.iterdir()] == ["value.json"]
+
+
+def test_a_link_stays_a_link_and_a_device_a_device(tmp_path):
+    target, link = tmp_path / "kept.json", tmp_path / "link.json"
+    link.symlink_to(target)
+    write_json(link, {"a": 1})
+    assert link.is_symlink()
+    assert read_json(target) == {"a": 1}
+    write_json(Path(os.devnull), {"a": 1})
+    assert Path(os.devnull).is_char_device()

@@ -130,7 +130,7 @@ class StageFolder:
 
     def drop_samples(self, chain: int, *, after: int) -> None:
         """Remove the samples that a chain took after a step."""
-        for file in self.path.glob(f"sample-{chain:04d}-*.safetensors"):
+        for file in self.path.glob(f"sample-{chain:04d}-{'[0-9]' * 9}.safetensors"):
             if int(file.stem.rpartition("-")[2]) > after:
                 file.unlink()
 
@@ -272,11 +272,12 @@ class RunFolder:
                     raise InputError(
                         f"{folder} is in use by another process; wait for it or use another folder"
                     ) from None
-            for folder in folders:
-                remove_partial(folder)
+            for folder in (*folders, self.retrain.path, self.pruned, self.ensemble):
+                remove_partial(folder)  # not further below: a baseline may be under way there
             yield self
         finally:
             for handle in handles:
+                fcntl.flock(handle, fcntl.LOCK_UN)  # a forked worker may have it open still
                 os.close(handle)
 
 

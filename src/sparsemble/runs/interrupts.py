@@ -42,3 +42,5 @@ def stop_requests(*, catch: bool) -> Iterator[StopRequest]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+    if request.made:  # when no step was under way any more: the block is done, its caller is not
+        raise KeyboardInterrupt

@@ -21,17 +21,18 @@ def provenance() -> dict[str, Any]:
         "python": platform.python_version(),
         "machine": platform.machine(),
         "threads": torch.get_num_threads(),
-        "commit": _commit(),
+        "commit": _own_commit(),
     }
 
 
 @cache
-def _commit() -> str | None:
-    """The commit of the checkout this package runs from, marked if files were changed since.
+def _own_commit() -> str | None:
+    """Asked once: later commits are not what this process runs."""
+    return commit_of(Path(__file__).parent.parent)
 
-    Asked once: later commits are not what this process runs.
-    """
-    folder = Path(__file__).parent
+
+def commit_of(folder: Path) -> str | None:
+    """The commit of the checkout a package lies in, marked if its files were changed since."""
     try:
         _git(folder, "ls-files", "--error-unmatch", "__init__.py")  # not merely within a checkout
         found = _git(folder, "rev-parse", "HEAD")

@@ -12,7 +12,8 @@ from pydantic import Field
 from sparsemble.data import Corpus, Dataset
 from sparsemble.ensemble import BaseEnsemble, Ensemble, LanguageEnsemble
 from sparsemble.errors import CorruptFileError, InputError
-from sparsemble.recipes import Recipe, TextData
+from sparsemble.recipes import Recipe
+from sparsemble.recipes.models import CustomData, TextData
 from sparsemble.runs import Learned, learn, provenance
 from sparsemble.runs.folder import RunFolder
 from sparsemble.runs.learning import fitted
@@ -71,9 +72,9 @@ def run_recipe(
 
     A run that is already complete is only read.
     """
-    done = folder / "result.json"
-    if done.exists() and (result := read_result(done)).recipe == recipe:
-        return result
+    done = RunFolder(folder).result
+    if is_complete(folder, recipe):
+        return read_result(done)
     materials = materials_of(recipe, data_folder)
     learned = learn(
         materials.network,
@@ -87,7 +88,7 @@ def run_recipe(
     )
     data = materials.data
     if isinstance(data, Corpus):
-        measure = recipe.data.measure if isinstance(recipe.data, TextData) else "test"
+        measure = recipe.data.measure if isinstance(recipe.data, TextData | CustomData) else "test"
         metrics, curves = _text_metrics(learned.ensemble, data, measure)
         unknown = {part: count for part, count in data.unknown.items() if count}
     else:
@@ -95,6 +96,12 @@ def run_recipe(
     result = _measured(recipe, learned, metrics, curves, unknown, folder)
     write_result(result, done)
     return result
+
+
+def is_complete(folder: Path, recipe: Recipe) -> bool:
+    """Has this recipe been run here, to its end?"""
+    done = RunFolder(folder).result
+    return done.exists() and read_result(done).recipe == recipe
 
 
 def check_recipe(recipe: Recipe, data_folder: Path | None = None) -> None:

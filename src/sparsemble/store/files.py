@@ -32,8 +32,15 @@ _JSON_LIMIT = 64 << 20
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write `content` so that a crash leaves either the old file or the new one."""
+    """Write `content` so that a crash leaves either the old file or the new one.
+
+    A link stays one, to the new content; a device or a pipe is written to.
+    """
     with full_disk_told(path, len(content)), _named(path):
+        path = path.resolve()
+        if path.exists() and not path.is_file():
+            path.write_bytes(content)
+            return
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}{_PARTIAL}")
         try:
@@ -58,8 +65,8 @@ def _named(path: Path) -> Iterator[None]:
 
 
 def remove_partial(folder: Path) -> None:
-    """Remove what kills left half-written, in `folder` and below."""
-    for path in folder.rglob(f".*{_PARTIAL}"):
+    """Remove what kills left half-written in `folder`."""
+    for path in folder.glob(f".*{_PARTIAL}"):
         path.unlink(missing_ok=True)
 
 
