@@ -12,7 +12,7 @@ from torch import Tensor
 
 from sparsemble.data import Dataset
 from sparsemble.ensemble.metrics import BINS, calibration_error, reliability
-from sparsemble.ensemble.uncertainty import uncertainty
+from sparsemble.ensemble.uncertainty import Uncertainty, uncertainty
 
 DOUBTED = 10
 """Examples shown for each kind of uncertainty."""
@@ -82,8 +82,8 @@ def class_facts(probabilities: Tensor, data: Dataset) -> ClassFacts:
         calibration_error(mean, targets),
         sum(own) / len(own),
         confusion(mean.argmax(-1), targets, len(data.class_names)),
-        _most(doubt.mutual_information, probabilities, data),
-        _most(doubt.entropy, probabilities, data),
+        _most(doubt.mutual_information, doubt, probabilities, data),
+        _most(doubt.entropy, doubt, probabilities, data),
     )
 
 
@@ -113,15 +113,17 @@ def image_side(shape: Sequence[int]) -> tuple[int, int] | None:
     return (side, side) if side * side == plain[0] else None
 
 
-def _most(doubt: Tensor, probabilities: Tensor, data: Dataset) -> tuple[Doubted, ...]:
+def _most(
+    doubt: Tensor, both: Uncertainty, probabilities: Tensor, data: Dataset
+) -> tuple[Doubted, ...]:
     """The examples with the largest doubt, most first; none if it is the same for all."""
     if float(doubt.max() - doubt.min()) < ALIKE:
         return ()
-    both = uncertainty(probabilities)
     mean = probabilities.mean(0)
     labels = probabilities.argmax(-1)
     names = data.class_names
     low, high = float(data.inputs.min()), float(data.inputs.max())
+    usual = _usual(data)
     found = []
     for index in doubt.argsort(descending=True, stable=True)[:DOUBTED].tolist():
         votes = torch.bincount(labels[:, index], minlength=len(names))
@@ -137,7 +139,7 @@ def _most(doubt: Tensor, probabilities: Tensor, data: Dataset) -> tuple[Doubted,
                 float(both.mutual_information[index]),
                 tuple((names[k], int(votes[k])) for k in order if votes[k]),
                 _image(example, low, high),
-                _features(example, data),
+                _features(example, data, usual),
             )
         )
     return tuple(found)
@@ -153,13 +155,22 @@ def _image(example: Tensor, low: float, high: float) -> np.ndarray | None:
     return bytes_
 
 
-def _features(example: Tensor, data: Dataset) -> tuple[tuple[str, float], ...]:
-    """The features that stand out most from the rest of the data; none of an image."""
-    if image_side(example.shape) is not None:
-        return ()
+def _usual(data: Dataset) -> tuple[Tensor, Tensor] | None:
+    """Mean and spread of every feature; images have none."""
+    if image_side(data.inputs[0].shape) is not None:
+        return None
     inputs = data.inputs.flatten(1).double()
+    return inputs.mean(0), inputs.std(0, correction=0).clamp_min(1e-12)
+
+
+def _features(
+    example: Tensor, data: Dataset, usual: tuple[Tensor, Tensor] | None
+) -> tuple[tuple[str, float], ...]:
+    """The features that stand out most from what is usual; none of an image."""
+    if usual is None:
+        return ()
     own = example.flatten().double()
-    away = ((own - inputs.mean(0)) / inputs.std(0, correction=0).clamp_min(1e-12)).abs()
+    away = ((own - usual[0]) / usual[1]).abs()
     names = data.feature_names or tuple(f"feature {k}" for k in range(1, len(own) + 1))
     chosen = sorted(away.argsort(descending=True, stable=True)[:_FEATURES].tolist())
     return tuple((names[k], float(own[k])) for k in chosen)
