@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from contextlib import suppress
 from types import SimpleNamespace
 
 import pytest
@@ -433,10 +434,22 @@ def test_locking_a_run_leaves_what_its_baseline_is_writing(tmp_path):
 
 def test_a_copied_sample_is_no_obstacle(tmp_path):
     run(tmp_path)
+    before = saved(tmp_path)
     [first, *_] = sorted((tmp_path / "chain").glob("sample-*"))
     shutil.copy(first, first.with_stem(f"{first.stem} (copy)"))
+    run(tmp_path)
+    assert saved(tmp_path) == before
     RunFolder(tmp_path).chain.drop_samples(0, after=0)
     assert [path.stem for path in (tmp_path / "chain").glob("sample-*")] == [f"{first.stem} (copy)"]
+
+
+def test_a_second_request_to_terminate_does_not_cut_saving_short():
+    saved = False
+    with suppress(KeyboardInterrupt), stop_requests(catch=True):
+        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGTERM)
+        saved = True
+    assert saved
 
 
 def test_a_folder_is_called_complete_only_if_it_is(command, tmp_path):

@@ -294,3 +294,8 @@ def test_a_link_stays_a_link_and_a_device_a_device(tmp_path):
     assert read_json(target) == {"a": 1}
     write_json(Path(os.devnull), {"a": 1})
     assert Path(os.devnull).is_char_device()
+    reading, writing = os.pipe()
+    write_json(Path(f"/dev/fd/{writing}"), {"a": 1})
+    assert b'"a": 1' in os.read(reading, 100)
+    os.close(reading)
+    os.close(writing)

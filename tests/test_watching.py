@@ -8,6 +8,7 @@ import signal
 from contextlib import suppress
 
 import pytest
+import torch
 from rich.console import Console
 
 from scenarios import wait_until
@@ -76,6 +77,12 @@ def test_a_run_beside_that_is_killed_is_told(tmp_path, watch):
             beside.result()
 
 
+def test_what_nobody_can_read_does_not_stop_the_listening(tmp_path, watch):
+    watch.console.file.close()
+    with watch_beside(load_recipe("digits", QUICK), tmp_path, watch, threads=1) as beside:
+        assert beside.result().recipe.name == "digits"
+
+
 def test_learn_trains_the_baseline_beside_on_half_of_the_threads(command, tmp_path):
     arguments = [f"--set={change}" for change in BESIDE]
     code, out, _ = command(
@@ -83,5 +90,12 @@ def test_learn_trains_the_baseline_beside_on_half_of_the_threads(command, tmp_pa
     )
     assert code == 0
     assert "grammar-sgd" in out
-    for place in (tmp_path / "run", tmp_path / "run" / "baseline"):
-        assert read_result(place / "result.json").provenance["threads"] == 1
+    results = [tmp_path / "run" / "result.json", tmp_path / "run" / "baseline" / "result.json"]
+    assert [read_result(result).provenance["threads"] for result in results] == [1, 1]
+    known = read_result(results[1])
+    results[1].unlink()
+    torch.set_num_threads(2)
+    code, _, err = command("resume", tmp_path / "run")
+    assert code == 0
+    assert "nothing is left to do" not in err
+    assert read_result(results[1]).metrics == known.metrics

@@ -9,11 +9,8 @@ from pathlib import Path
 from torch import nn
 
 from sparsemble.errors import InputError
-from sparsemble.layouts.dropout import Dropout
+from sparsemble.layouts.layers import without_addresses
 from sparsemble.members import Member
-
-_FREE = (nn.Dropout, Dropout)
-"""Layers that do nothing to predictions."""
 
 
 @dataclass(frozen=True)
@@ -43,15 +40,22 @@ class EnsembleCost:
 
 def _kind(member: Member) -> dict[str, object]:
     """What members of one ensemble have in common."""
-    inner = [(name, m) for name, m in member.network.named_modules() if not isinstance(m, _FREE)]
+    inner = [
+        (name, m) for name, m in member.network.named_modules() if not isinstance(m, nn.Dropout)
+    ]
     return {
         "layout": member.layout.name,
         "sizes": dict(member.origin.sizes),
         "precision": next(member.network.parameters()).dtype,
         "parameters": [name for name, _ in member.network.named_parameters()],
-        # Sizes stand in what a module with parameters says of itself.
+        # A module with parameters says its sizes, too.
         "layers": [
-            (name, type(m) if next(m.parameters(), None) is not None else str(m))
+            (
+                name,
+                type(m).__qualname__
+                if any(True for _ in m.parameters())
+                else without_addresses(str(m)),
+            )
             for name, m in inner
         ],
     }

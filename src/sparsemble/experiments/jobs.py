@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -80,14 +79,19 @@ def _side_by_side(waiting: list[list[Job]], place: Workplace) -> Iterator[tuple[
     """Run batches in processes; whatever ends this, the runs under way save and no other begins."""
     quiet = replace(place, console=None)  # a console cannot go to another process
     running: dict[Worker[list[Outcome]], list[Job]] = {}
-    with ExitStack() as started:
+    try:
         while waiting or running:
             while waiting and len(running) < place.processes:
                 batch = waiting.pop(0)
                 worker = Worker(_run_batch, batch, quiet, console=place.console)
-                running[started.enter_context(worker)] = batch
+                running[worker.start()] = batch
             for worker in first_done(running):
                 yield from zip(running.pop(worker), worker.result(), strict=True)
+    finally:
+        for worker in running:
+            worker.stop()
+        for worker in running:
+            worker.join()
 
 
 def chosen_rows(wanted: Sequence[str], known: Sequence[str], where: str) -> list[str]:

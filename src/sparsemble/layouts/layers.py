@@ -6,6 +6,7 @@ it, so loading a file can only ever create what is listed here.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -94,3 +95,8 @@ def build_layer(description: dict[str, Any]) -> nn.Module:
             raise InputError(f"layer description {description} has a value of the wrong type")
         return _PLAIN[kind][0](**fields)
     raise InputError(f"layer description {description} fits no known layer kind")
+
+
+def without_addresses(description: str) -> str:
+    """A description without memory addresses, which functions show."""
+    return re.sub(r" at 0x[0-9a-f]+", "", description)

@@ -87,7 +87,8 @@ def _text(path: Path) -> str:
 def _read(source: str | Path) -> dict[str, Any]:
     """The fields of a recipe, together with those of the recipes it extends."""
     path = Path(source)
-    is_file = path.suffix == ".toml" or (path.is_file() and str(source) not in builtin_names())
+    is_builtin = isinstance(source, str) and source in builtin_names()
+    is_file = path.suffix == ".toml" or (path.is_file() and not is_builtin)
     text = _text(path) if is_file else recipe_toml(str(source))
     try:
         fields = tomllib.loads(text)

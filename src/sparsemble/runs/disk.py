@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 from torch import nn
@@ -35,8 +36,7 @@ def disk_needed(network: nn.Module, recipe: Recipe, steps_per_epoch: int) -> int
 
 def check_disk(folder: Path, samples: Path, needed: int) -> None:
     """Raise `InputError` if the disk has less than a run, with its samples, may still need."""
-    files = {file for place in (folder, samples) for file in place.rglob("*") if file.is_file()}
-    needed -= sum(file.stat().st_size for file in files)
+    needed -= sum(_sizes(folder, samples).values())
     place = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
     free = shutil.disk_usage(place).free
     if free < needed:
@@ -44,3 +44,14 @@ def check_disk(folder: Path, samples: Path, needed: int) -> None:
             f"{folder} may grow by {needed / 1e6:,.0f} MB, but the disk has only "
             f"{free / 1e6:,.0f} MB left; free some, or choose another folder"
         )
+
+
+def _sizes(*folders: Path) -> dict[Path, int]:
+    """Of every file in the folders, but for a baseline's, which is another run."""
+    sizes = {}
+    for folder in folders:
+        for file in folder.rglob("*"):
+            if "baseline" not in file.relative_to(folder).parts:
+                with suppress(FileNotFoundError):  # what was just replaced
+                    sizes[file] = file.stat().st_size if file.is_file() else 0
+    return sizes

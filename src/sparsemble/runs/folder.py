@@ -117,7 +117,7 @@ class StageFolder:
 
         Those that the chain under way took after its checkpoint are left out: it takes them again.
         """
-        files = sorted(self.path.glob("sample-*.safetensors"))
+        files = sorted(self.path.glob(f"sample-{_digits(4)}-{_digits(9)}.safetensors"))
         found = [
             Sample(note["chain"], note["step"], tensors) for tensors, note in map(self._read, files)
         ]
@@ -130,7 +130,7 @@ class StageFolder:
 
     def drop_samples(self, chain: int, *, after: int) -> None:
         """Remove the samples that a chain took after a step."""
-        for file in self.path.glob(f"sample-{chain:04d}-{'[0-9]' * 9}.safetensors"):
+        for file in self.path.glob(f"sample-{chain:04d}-{_digits(9)}.safetensors"):
             if int(file.stem.rpartition("-")[2]) > after:
                 file.unlink()
 
@@ -231,18 +231,17 @@ class RunFolder:
 
     def claim(self, recipe: Recipe) -> dict[str, Any]:
         """Write `run.json`, or check that the folder holds the same run; return what it says."""
-        described = recipe.model_dump(mode="json")
         if not self._file.exists():
             shared = self._samples
             beside = shared is not None and shared.absolute().parent == self.path.absolute().parent
             name = shared.name if shared is not None and beside else None
-            known = {"recipe": described, **provenance(), "samples": name}
+            known = {"recipe": recipe.model_dump(mode="json"), **provenance(), "samples": name}
             # What another run has sampled here goes on with that run's threads.
             known["threads"] = self.chain.threads() or known["threads"]
             write_json(self._file, known)
             return known
         known = read_json(self._file)
-        if known.get("recipe") != described:
+        if self.recipe() != recipe:
             raise InputError(
                 f"{self.path} holds a run with another recipe or seed; use another folder "
                 "(--out), or delete this one"
@@ -279,6 +278,11 @@ class RunFolder:
             for handle in handles:
                 fcntl.flock(handle, fcntl.LOCK_UN)  # a forked worker may have it open still
                 os.close(handle)
+
+
+def _digits(count: int) -> str:
+    """A pattern for so many of them: a copy of a file by another name is not taken for one."""
+    return "[0-9]" * count
 
 
 def _checksum(text: str) -> str:

@@ -1,7 +1,7 @@
 """Interrupts: a signal asks a run to stop after the step under way, once its state is saved.
 
-A second one stops it at once. Signals can only be caught in the main thread; elsewhere, and
-without a folder to save into, they keep their usual meaning.
+A second interrupt from the keyboard stops it at once. Signals can only be caught in the main
+thread; elsewhere, and without a folder to save into, they keep their usual meaning.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class StopRequest:
         self.made = False
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
-        if self.made:
+        if self.made and number == signal.SIGINT:
             raise KeyboardInterrupt
         self.made = True
 

@@ -7,7 +7,6 @@ this adds only the checks of what comes from outside, and a folder that makes it
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from sparsemble.data import Corpus
 from sparsemble.ensemble import BaseEnsemble, Ensemble, LanguageEnsemble
 from sparsemble.errors import InputError
 from sparsemble.layouts import layout_of
+from sparsemble.layouts.layers import without_addresses
 from sparsemble.recipes import Recipe
 from sparsemble.runs.disk import check_disk, disk_needed
 from sparsemble.runs.folder import RunFolder
@@ -142,7 +142,10 @@ def fitted(
     What does not fit is told here, before anything runs or is written.
     """
     blank = initial_network(network, 0, derive(recipe.seed, "chain", 0))
-    if recipe.chain.chains > 1 and recipe.chain.sampler.temperature == 0:
+    by_chance = recipe.chain.sampler.temperature > 0 or any(
+        isinstance(module, nn.Dropout) and module.p for module in blank.modules()
+    )
+    if recipe.chain.chains > 1 and not by_chance:
         other = initial_network(network, 1, derive(recipe.seed, "chain", 1))
         if all(map(torch.equal, blank.parameters(), other.parameters())):
             raise InputError(
@@ -188,7 +191,7 @@ def _claim_stages(
     """Tie the stages' folders to what their files depend on; not to how many chains there are."""
     description = f"{blank}\n{layout.spaces}\n{layout.slots}\n{layout.families}"
     identity = {
-        "network": hashlib.sha256(_plain(description).encode()).hexdigest(),
+        "network": hashlib.sha256(without_addresses(description).encode()).hexdigest(),
         "initial weights": tensor_digest({n: p.detach() for n, p in blank.named_parameters()}),
         "data": source.fingerprint(),
         "prior": recipe.prior.model_dump(mode="json"),
@@ -199,11 +202,6 @@ def _claim_stages(
     run.chain.claim(identity)
     after = recipe.model_dump(mode="json", include={"prune", "retrain"})
     run.retrain.claim({**identity, **after, "chains": recipe.chain.chains})
-
-
-def _plain(description: str) -> str:
-    """A description without memory addresses, which functions show."""
-    return re.sub(r" at 0x[0-9a-f]+", "", description)
 
 
 def _findings(

@@ -8,7 +8,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable
+import traceback
+from collections.abc import Callable, Iterable, Iterator
 from io import StringIO
 from multiprocessing import connection
 from multiprocessing.connection import Connection
@@ -49,11 +50,25 @@ class Worker(Generic[Value]):
         )
         self._listener = threading.Thread(target=self._listen, daemon=True)
 
-    def __enter__(self) -> Self:
-        self._process.start()
+    def start(self) -> Self:
+        """Begin."""
+        with _interrupts_ignored():  # inherited, so that it holds from its first moment
+            self._process.start()
         self._sender.close()  # the process has its own, so that its end is seen here
         self._listener.start()
         return self
+
+    def stop(self) -> None:
+        """Ask it to stop; it may take a moment to save."""
+        self._process.terminate()
+
+    def join(self) -> None:
+        """Wait until it has ended."""
+        self._process.join()
+        self._listener.join()
+
+    def __enter__(self) -> Self:
+        return self.start()
 
     def __exit__(
         self,
@@ -61,9 +76,8 @@ class Worker(Generic[Value]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._process.terminate()
-        self._process.join()
-        self._listener.join()
+        self.stop()
+        self.join()
 
     @property
     def pid(self) -> int | None:
@@ -77,8 +91,7 @@ class Worker(Generic[Value]):
 
     def result(self) -> Value:
         """Wait for what the function gives back; what it raises is raised here."""
-        self._process.join()
-        self._listener.join()
+        self.join()
         if not self._said:
             raise SparsembleError(
                 f"a process of its own ended with code {self.exit_code}; the same command again "
@@ -91,13 +104,21 @@ class Worker(Generic[Value]):
         return value
 
     def _listen(self) -> None:
-        with contextlib.suppress(EOFError):
+        with contextlib.suppress(EOFError, OSError):  # it ended, or was killed in mid-sentence
             while True:
                 line, outcome = self._receiver.recv()
                 if line is None:
                     self._said.append(outcome)
-                elif self._console is not None:
-                    self._console.print(line)
+                else:
+                    self._relay(line)
+
+    def _relay(self, line: str) -> None:
+        """Print a line; if nobody can read it, go on listening without."""
+        if self._console is not None:
+            try:
+                self._console.print(line, markup=False)
+            except (Exception, SystemExit):  # a broken pipe is the latter to rich
+                self._console = None
 
 
 def first_done(workers: Iterable[Worker[Value]]) -> list[Worker[Value]]:
@@ -112,7 +133,6 @@ def _work(
     """What the process does."""
     import torch
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_stop_with_starter, daemon=True).start()
     torch.set_flush_denormal(True)
     torch.set_num_threads(threads)
@@ -123,9 +143,24 @@ def _work(
         outcome = function(lines, *arguments)
     except KeyboardInterrupt:
         sys.exit(_STOPPED)
-    except SparsembleError as error:
+    except (SparsembleError, OSError) as error:
         outcome = error
+    except Exception as error:
+        traceback.print_exc()
+        outcome = SparsembleError(f"{type(error).__name__}: {error}")
     sender.send((None, outcome))
+
+
+@contextlib.contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _stop_with_starter() -> None:

@@ -37,10 +37,10 @@ def write_atomically(path: Path, content: bytes) -> None:
     A link stays one, to the new content; a device or a pipe is written to.
     """
     with full_disk_told(path, len(content)), _named(path):
-        path = path.resolve()
         if path.exists() and not path.is_file():
             path.write_bytes(content)
             return
+        path = Path(os.path.realpath(path))
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}{_PARTIAL}")
         try:
