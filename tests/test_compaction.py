@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 import torch
@@ -583,10 +582,3 @@ def test_masks_are_true_or_false():
     network = mlp(4, 5, 3)
     with pytest.raises(InputError, match=r"of type torch\.float32, not torch\.bool"):
         compact(network, feedforward_layout(network), {"0.weight": torch.ones(5, 4)})
-
-
-def test_a_layout_says_what_is_multiplied():
-    network = mlp(4, 5, 3)
-    layout = replace(feedforward_layout(network), matrices=())
-    with pytest.raises(InputError, match="the layout has no matrices"):
-        layout.check(dict(network.named_parameters()))

@@ -649,3 +649,9 @@ def test_a_loader_is_read_once_an_epoch_however_many_samples_are_taken(arrays):
 def test_probabilities_of_half_precision_are_numbers_for_numpy(arrays):
     learned = sparsemble.learn(network().bfloat16(), arrays, recipe())
     assert learned.ensemble.predict_proba(arrays[0]).dtype == np.float32
+
+
+def test_a_layout_says_what_is_multiplied(arrays):
+    layout = replace(feedforward_layout(network()), matrices=())
+    with pytest.raises(InputError, match="the layout has no matrices"):
+        sparsemble.learn(network(), arrays, recipe(), layout=layout)

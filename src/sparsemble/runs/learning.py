@@ -154,6 +154,8 @@ def fitted(
             )
     layout = layout or layout_of(blank, recipe.grouping)
     layout.check(dict(blank.named_parameters()))
+    if not layout.matrices:
+        raise InputError("the layout has no matrices: say what a prediction multiplies by")
     source = open_source(data, blank, layout, recipe, num_data, validation)
     for stage in (recipe.chain, recipe.retrain):
         if stage is not None:

@@ -228,8 +228,6 @@ class Layout:
             if twice := next((name for name in names if names.count(name) > 1), None):
                 raise InputError(f"the layout has two {kind} of the name {twice!r}")
         sizes = {space.name: space.size for space in self.spaces}
-        if not self.matrices:
-            raise InputError("the layout has no matrices: say what a prediction multiplies by")
         if not any(space.kind is SpaceKind.OUTPUT for space in self.spaces):
             raise InputError("the layout has no output space: say which units are never removed")
         grouped = (slot for family in self.families for slot in family.slots)
