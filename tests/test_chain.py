@@ -243,13 +243,14 @@ def test_a_chain_that_keeps_diverging_fails_with_advice(data):
         run(data, chosen)
 
 
-def test_a_last_step_that_leaves_no_number_is_a_divergence(data):
+def overflow(data, epochs):
+    """The last sample and the log of a chain whose first steps, one an epoch, leave no number."""
     chosen = settings(
         sampler=SamplerSettings(temperature=0),
         schedule=Constant(rate=1e38),
-        epochs=1,
+        epochs=epochs,
         burn_in=0,
-        interval=1,
+        interval=epochs,
         divergence=DivergenceSettings(max_rollbacks=60, slow_down=10.0),
     )
     log = RollbackLog()
@@ -258,9 +259,20 @@ def test_a_last_step_that_leaves_no_number_is_a_divergence(data):
     [sample] = draw_samples(
         make_network, feedforward_layout(make_network()), one_step, NoPrior(), chosen, observer=log
     )
+    return sample, log
+
+
+def test_a_last_step_that_leaves_no_number_is_a_divergence(data):
+    sample, log = overflow(data, epochs=1)
     assert all(bool(tensor.isfinite().all()) for tensor in sample.parameters.values())
     assert log.rollbacks
     assert log.rollbacks[0].reason == "a weight is not a finite number"
+
+
+def test_a_broken_state_at_the_end_of_an_epoch_is_not_gone_back_to(data):
+    _, log = overflow(data, epochs=2)
+    assert log.rollbacks[0].step == 2
+    assert log.rollbacks[0].back_to == 0
 
 
 def test_a_resumed_chain_remembers_its_rollbacks(data):
@@ -369,28 +381,3 @@ def test_diagnostics_are_content_with_a_healthy_chain():
 def test_vanishing_noise_is_reported():
     finding = diagnose([record(e, 1.0, noise=1e-3) for e in range(20)], burn_in=0)[0]
     assert "raise the temperature" in finding.text
-
-
-def test_a_broken_state_at_the_end_of_an_epoch_is_not_gone_back_to(data):
-    chosen = settings(
-        sampler=SamplerSettings(temperature=0),
-        schedule=Constant(rate=1e38),
-        epochs=2,
-        burn_in=0,
-        interval=2,
-        divergence=DivergenceSettings(max_rollbacks=60, slow_down=10.0),
-    )
-    log = RollbackLog()
-    large = as_dataset(data.inputs * 1e4, data.targets, num_classes=3)
-    one_step = ArrayBatches(large, len(large.targets), seed=5)
-    network = make_network()
-    draw_samples(
-        lambda: make_network(),
-        feedforward_layout(network),
-        one_step,
-        NoPrior(),
-        chosen,
-        observer=log,
-    )
-    assert log.rollbacks[0].step == 2
-    assert log.rollbacks[0].back_to == 0
