@@ -17,6 +17,15 @@ STANDARD_ERRORS = 5
 """How far an estimate may lie from the truth: a right one does so once in two million times."""
 
 
+QUICK = {
+    "chain.chains": 1,
+    "chain.epochs": 6,
+    "chain.burn_in": 2,
+    "chain.interval": 2,
+    "retrain.epochs": 2,
+}
+"""Changes that make a run of the recipe `digits` take a moment."""
+
 WORDS = ("<eos>", "<unk>", "a", "b", "c", "d", "e")
 """The vocabulary of `model` and `text`."""
 

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from scenarios import wait_until
+from scenarios import QUICK, wait_until
 from sparsemble.data import digits, grammar
 from sparsemble.errors import CorruptFileError, DiskFullError, InputError
 from sparsemble.recipes import load_recipe
@@ -26,14 +26,6 @@ from sparsemble.runs.interrupts import stop_requests
 from sparsemble.runs.results import _text_metrics
 from sparsemble.stages import Observer
 from sparsemble.store import read_json, write_json
-
-QUICK = {
-    "chain.chains": 1,
-    "chain.epochs": 6,
-    "chain.burn_in": 2,
-    "chain.interval": 2,
-    "retrain.epochs": 2,
-}
 
 
 def run(folder, observer=None):

@@ -11,19 +11,12 @@ import pytest
 import torch
 from rich.console import Console
 
-from scenarios import wait_until
+from scenarios import QUICK, wait_until
 from sparsemble.errors import InputError, SparsembleError
 from sparsemble.recipes import load_recipe
 from sparsemble.runs.results import read_result, run_recipe
 from sparsemble.runs.watching import Watch, watch_beside
 
-QUICK = {
-    "chain.chains": 1,
-    "chain.epochs": 6,
-    "chain.burn_in": 2,
-    "chain.interval": 2,
-    "retrain.epochs": 2,
-}
 LONG = {**QUICK, "chain.epochs": 100_000, "chain.burn_in": 99_998, "chain.interval": 1}
 BESIDE = (
     *("chain.epochs=2", "chain.burn_in=0", "chain.interval=1", "network.hidden=[6]"),

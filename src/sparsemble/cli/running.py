@@ -92,13 +92,13 @@ def _run(recipe: Recipe, folder: Path, watch: Watch, *, baseline: bool, as_json:
     """Run a recipe and the one it is compared with; print what came out."""
     from sparsemble.errors import InterruptedRunError
     from sparsemble.recipes.files import baseline_of
-    from sparsemble.runs.results import is_complete
+    from sparsemble.runs.results import known_result
     from sparsemble.runs.summary import summary
     from sparsemble.runs.watching import watch_recipe
 
     compared = baseline_of(recipe) if baseline else None
     wanted = {folder: recipe} | ({folder / "baseline": compared} if compared else {})
-    if all(is_complete(place, each) for place, each in wanted.items()):
+    if all(known_result(place, each) for place, each in wanted.items()):
         watch.console.print(f"{folder} is complete: nothing is left to do")
     try:
         if compared is not None:
@@ -129,7 +129,7 @@ def _compared(recipe: Recipe, baseline: Recipe, folder: Path, watch: Watch) -> l
     import torch
 
     from sparsemble.runs.folder import RunFolder
-    from sparsemble.runs.results import check_recipe, is_complete
+    from sparsemble.runs.results import check_recipe, known_result
     from sparsemble.runs.watching import watch_beside, watch_recipe
 
     place = folder / "baseline"
@@ -140,7 +140,7 @@ def _compared(recipe: Recipe, baseline: Recipe, folder: Path, watch: Watch) -> l
     with RunFolder(folder).locked() as run:
         run.claim(recipe)  # so that resume finds it even while the baseline is trained
         place.mkdir(exist_ok=True)
-    if half == 0 or is_complete(place, baseline):
+    if half == 0 or known_result(place, baseline):
         return [watch_recipe(baseline, place, watch), watch_recipe(recipe, folder, watch)]
     with watch_beside(baseline, place, watch, threads=half) as beside:
         ours = watch_recipe(recipe, folder, watch)

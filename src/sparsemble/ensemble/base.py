@@ -40,25 +40,23 @@ class EnsembleCost:
 
 def _kind(member: Member) -> dict[str, object]:
     """What members of one ensemble have in common."""
-    inner = [
-        (name, m) for name, m in member.network.named_modules() if not isinstance(m, nn.Dropout)
-    ]
     return {
         "layout": member.layout.name,
         "sizes": dict(member.origin.sizes),
         "precision": next(member.network.parameters()).dtype,
         "parameters": [name for name, _ in member.network.named_parameters()],
-        # A module with parameters says its sizes, too.
         "layers": [
-            (
-                name,
-                type(m).__qualname__
-                if any(True for _ in m.parameters())
-                else without_addresses(str(m)),
-            )
-            for name, m in inner
+            (name, _sizeless(module))
+            for name, module in member.network.named_modules()
+            if not isinstance(module, nn.Dropout)
         ],
     }
+
+
+def _sizeless(module: nn.Module) -> str:
+    """What a module is; one with parameters would say their sizes, too."""
+    sized = any(True for _ in module.parameters())
+    return type(module).__qualname__ if sized else without_addresses(str(module))
 
 
 class BaseEnsemble(nn.Module):

@@ -44,12 +44,10 @@ class Search(Settings):
     def validation(self) -> dict[str, Any]:
         """The changes that make a recipe measure on validation data."""
         data = load_recipe(self.recipe).data
-        if isinstance(data, CustomData) and self.held_out is None:
+        if self.held_out is None and isinstance(data, TextData | CustomData):
             return {"data.measure": "valid"}
         if isinstance(data, TextData):
-            if self.held_out is not None:
-                raise InputError("held_out is for examples: a text has a validation part")
-            return {"data.measure": "valid"}
+            raise InputError("held_out is for examples: a text has a validation part")
         if self.held_out is None:
             raise InputError("held_out is missing: say how many training examples to measure on")
         return {"data.held_out": self.held_out}

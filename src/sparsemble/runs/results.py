@@ -72,9 +72,8 @@ def run_recipe(
 
     A run that is already complete is only read.
     """
-    done = RunFolder(folder).result
-    if is_complete(folder, recipe):
-        return read_result(done)
+    if (known := known_result(folder, recipe)) is not None:
+        return known
     materials = materials_of(recipe, data_folder)
     learned = learn(
         materials.network,
@@ -94,14 +93,15 @@ def run_recipe(
     else:
         metrics, curves, unknown = _class_metrics(learned.ensemble, data[1]), {}, {}
     result = _measured(recipe, learned, metrics, curves, unknown, folder)
-    write_result(result, done)
+    write_result(result, RunFolder(folder).result)
     return result
 
 
-def is_complete(folder: Path, recipe: Recipe) -> bool:
-    """Has this recipe been run here, to its end?"""
+def known_result(folder: Path, recipe: Recipe) -> Result | None:
+    """What this recipe gave, if it has been run here to its end."""
     done = RunFolder(folder).result
-    return done.exists() and read_result(done).recipe == recipe
+    result = read_result(done) if done.exists() else None
+    return result if result is not None and result.recipe == recipe else None
 
 
 def check_recipe(recipe: Recipe, data_folder: Path | None = None) -> None:
