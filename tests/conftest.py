@@ -8,7 +8,12 @@ import torch
 
 from sparsemble.cli.app import main
 
-hypothesis.settings.register_profile("specification", deadline=None, derandomize=True)
+hypothesis.settings.register_profile(
+    "specification",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],  # the machine may be busy
+)
 hypothesis.settings.load_profile("specification")
 torch.set_num_threads(1)
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import random
-from multiprocessing.synchronize import Event
+import signal
 from pathlib import Path
 
 import pytest
@@ -13,8 +12,12 @@ import pytest
 from sparsemble.recipes import load_recipe
 from sparsemble.stages import Observer
 
-KILLS = 15
-"""At least so many in each of the two runs, in both stages."""
+KILLS = 8
+"""In each stage of each run."""
+LIFE = 1 / (2 * KILLS)
+"""The longest part of a chain that a process lives for: all of them together leave half of it."""
+MOMENT = 0.01
+"""Seconds: a few steps, or a checkpoint half written."""
 RUNS = {
     "digits": {
         "chain.chains": 2,
@@ -37,33 +40,42 @@ RUNS = {
 }
 
 
-class Begun(Observer):
-    """Tells the parent when the first step is done: starting up should not count as living."""
+class Death(Observer):
+    """Ends this process a moment after it has done a part of a chain of one stage.
 
-    def __init__(self, ready: Event) -> None:
-        self.ready = ready
+    The kernel does it, at whatever instant that is. How far the run has come is counted in steps,
+    so that a busy machine has no say in how often it is killed.
+    """
+
+    def __init__(self, stage: str, part: float, moment: float) -> None:
+        self.stage = stage
+        self.part = part
+        self.moment = moment
+        self.left: int | None = None
+
+    def started(self, stage, chain, chains, done, total) -> None:
+        if stage == self.stage and self.left is None:
+            self.left = round(self.part * total)
 
     def stepped(self, chain, step, loss, save) -> None:
-        self.ready.set()
+        if self.left is not None:
+            if self.left == 0:
+                signal.setitimer(signal.ITIMER_REAL, self.moment)
+            self.left -= 1
 
 
-def work(name: str, folder: Path, ready: Event) -> None:
+def work(name: str, folder: Path, observer: Observer) -> None:
     """What a child does: begin the run, or go on with it, saving often."""
     import torch
 
     from sparsemble.runs import keeper, learn
 
     torch.set_num_threads(1)
-    keeper.CHECKPOINT_EVERY = 0.05
+    keeper.CHECKPOINT_EVERY = 0.01
     recipe = load_recipe(name, RUNS[name])
     loaded = recipe.data.load()
     data = loaded[0] if isinstance(loaded, tuple) else loaded
-    try:
-        learn(
-            lambda: recipe.network.build(data), data, recipe, folder=folder, observer=Begun(ready)
-        )
-    finally:
-        ready.set()
+    learn(lambda: recipe.network.build(data), data, recipe, folder=folder, observer=observer)
 
 
 def saved(folder: Path) -> dict[str, bytes]:
@@ -77,62 +89,24 @@ def children():
     return context
 
 
-class Child:
-    """A child process at work, whose age is the processor time it has used for the run."""
-
-    def __init__(self, children, name: str, folder: Path) -> None:
-        ready = children.Event()
-        self.process = children.Process(target=work, args=(name, folder, ready))
-        self.process.start()
-        ready.wait()
-        self._born = self._used()
-
-    @property
-    def age(self) -> float:
-        return self._used() - self._born
-
-    def _used(self) -> float:
-        try:
-            fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        except OSError:  # it is over
-            return float("inf")
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-    def lives_to(self, age: float) -> bool:
-        """Wait; is it still alive at that age? Load on the machine does not change the answer."""
-        while self.process.is_alive():
-            if self.age >= age:
-                return True
-            self.process.join(timeout=0.005)
-        return False
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.join()
+def end_of(children, name: str, folder: Path, observer: Observer) -> int:
+    """The exit code of a child."""
+    child = children.Process(target=work, args=(name, folder, observer))
+    child.start()
+    child.join()
+    return child.exitcode
 
 
-def lifetime(children, name: str, folder: Path) -> float:
-    """The processor time of an undisturbed run."""
-    child, age = Child(children, name, folder), 0.0
-    while child.lives_to(age):
-        age += 0.01
-    assert child.process.exitcode == 0
-    return age
-
-
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers")
 @pytest.mark.parametrize("name", RUNS)
 def test_a_run_killed_again_and_again_gives_the_same_bits(name, children, tmp_path):
-    whole = lifetime(children, name, tmp_path / "whole")
-    folder = tmp_path / "killed"
+    whole, folder = tmp_path / "whole", tmp_path / "killed"
+    assert end_of(children, name, whole, Observer()) == 0
     chance = random.Random(name)
-    kills = {"chain": 0, "retrain": 0}
-    while (child := Child(children, name, folder)).lives_to(chance.uniform(0, whole / 16)):
-        child.kill()
-        retraining = (folder / "retrain" / "checkpoint.safetensors").exists()
-        kills["retrain" if retraining else "chain"] += 1
-    assert child.process.exitcode == 0
-    assert min(kills.values()) > 0
-    assert sum(kills.values()) >= KILLS
-    assert saved(folder) == saved(tmp_path / "whole")
+    for stage in ("chain", "retrain"):
+        for _ in range(KILLS):
+            death = Death(stage, chance.uniform(0, LIFE), chance.uniform(1e-6, MOMENT))
+            assert end_of(children, name, folder, death) == -signal.SIGALRM
+    assert end_of(children, name, folder, Observer()) == 0
+    assert saved(folder) == saved(whole)
     assert not [path for path in folder.rglob(".*") if path.name != ".lock"]  # nothing is left over

@@ -1,7 +1,6 @@
 """One call from a network and data to an ensemble, whatever form they have."""
 
 import math
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -579,11 +578,26 @@ def test_a_weight_the_network_does_not_use_is_moved_by_prior_and_noise_alone(arr
     assert after.norm() < 0.7 * before.norm()
 
 
-def test_the_seconds_of_an_epoch_are_counted_whole(arrays):
+def test_the_seconds_of_an_epoch_are_counted_whole(arrays, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("sparsemble.stages.chain.perf_counter", lambda: now[0])
+
+    class Slow(Observer):
+        def sampled(self, sample, save):
+            now[0] += 1000  # is not the chain's
+
+    def step(module, inputs, outputs):
+        now[0] += 2 if module.training else 1000
+
+    timed = network()
+    timed.register_forward_hook(step)
     chain = recipe().chain.model_copy(update={"collection": "backward", "samples": 60})
-    began = time.perf_counter()
-    learned = sparsemble.learn(network(), arrays, recipe(chain=chain, prune=None, retrain=None))
-    assert 0.3 * (time.perf_counter() - began) < learned.seconds["chain"]
+    steps = math.ceil(len(arrays[0]) / chain.batch_size)
+    learned = sparsemble.learn(
+        timed, arrays, recipe(chain=chain, prune=None, retrain=None), observer=Slow()
+    )
+    assert [record.seconds for record in learned.history.epochs] == [2.0 * steps] * chain.epochs
+    assert learned.seconds["chain"] == 2.0 * steps * chain.epochs
 
 
 @pytest.mark.parametrize(

@@ -490,7 +490,7 @@ def browse(file: Path) -> tuple[str, str]:
         ],
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=900,
         check=True,
     )
     said = [line for line in answer.stderr.splitlines() if "CONSOLE" in line]

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from scenarios import QUICK, wait_until
+from scenarios import LONG, QUICK, wait_until
 from sparsemble.data import digits, grammar
 from sparsemble.errors import CorruptFileError, DiskFullError, InputError
 from sparsemble.recipes import load_recipe
@@ -259,8 +259,10 @@ def test_tensorboard_gets_the_traces_scalars(command, tmp_path):
 
 def test_a_second_process_is_kept_out_of_a_run(command, tmp_path):
     folder = tmp_path / "run"
+    arguments = ("learn", "digits", "--threads=1", f"--out={folder}")
+    changes = [f"--set={key}={value}" for key, value in LONG.items()]
     first = subprocess.Popen(
-        [sys.executable, "-m", "sparsemble", "learn", "digits", "--threads=1", "--out", folder],
+        [sys.executable, "-m", "sparsemble", *arguments, *changes],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )

@@ -11,13 +11,12 @@ import pytest
 import torch
 from rich.console import Console
 
-from scenarios import QUICK, wait_until
+from scenarios import LONG, QUICK, wait_until
 from sparsemble.errors import InputError, SparsembleError
 from sparsemble.recipes import load_recipe
 from sparsemble.runs.results import read_result, run_recipe
 from sparsemble.runs.watching import Watch, watch_beside
 
-LONG = {**QUICK, "chain.epochs": 100_000, "chain.burn_in": 99_998, "chain.interval": 1}
 BESIDE = (
     *("chain.epochs=2", "chain.burn_in=0", "chain.interval=1", "network.hidden=[6]"),
     *("retrain.epochs=1", "data.portion=0.01"),

@@ -38,6 +38,7 @@ class TerminalProgress(Observer):
                 table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"),
             ),
             console=console,
+            auto_refresh=False,  # drawn when it moves, and by no thread beside the chain
             transient=True,
             expand=True,
         )
@@ -114,7 +115,9 @@ class TerminalProgress(Observer):
         self._shown = time.monotonic()
         self._pace.mark(done)
         if self._live and self._task is not None:
-            self._bar.update(self._task, completed=done, left=self._left(), status=self._status())
+            self._bar.update(
+                self._task, completed=done, left=self._left(), status=self._status(), refresh=True
+            )
         elif self._pace.rate > 0:
             share = 100 * done / self._total
             what = f"{self._label}: {_WORDS[self._stage]} {share:.0f} %"

@@ -11,10 +11,10 @@ noise, another order of the data and a lower rate; if that does not help, to an 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any
 
 import torch
@@ -119,7 +119,7 @@ class Chain:
     def _run_epoch(self, until: int) -> bool:
         """Run to the end of the epoch or to `until`; `False` if the chain diverged."""
         epoch, position = divmod(self.step, self._batches.steps)
-        began = time.perf_counter() - self._epoch_seconds
+        began = perf_counter() - self._epoch_seconds
         if position == 0:
             self._objective.begin_epoch()
         rest = self._rest or self._batches.epoch(epoch, position, self._rollbacks)
@@ -131,7 +131,7 @@ class Chain:
                 return False
             self.step += 1
             self._epoch_loss += loss
-            self._epoch_seconds = time.perf_counter() - began
+            self._epoch_seconds = perf_counter() - began
             if self.step % self._batches.steps == 0:
                 self._end_epoch(epoch)
             self._observer.stepped(self.identity.number, self.step, loss, self.state)
