@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import nn
@@ -302,6 +303,63 @@ def test_named_features_are_put_into_the_order_learned(arrays):
     assert np.array_equal(shuffled, ensemble.predict_proba(arrays[0]))
     with pytest.raises(InputError, match="feature 'f7' is missing"):
         ensemble.predict_proba(arrays[0][:, :7], names[:7])
+
+
+@pytest.fixture(scope="module")
+def table(arrays):
+    """The arrays' inputs with names."""
+    return pd.DataFrame(arrays[0], columns=[f"f{k}" for k in range(8)])
+
+
+@pytest.fixture(scope="module")
+def named(table, arrays):
+    """An ensemble learned from a table."""
+    return sparsemble.learn(network(), (table, arrays[1]), recipe(retrain=None)).ensemble
+
+
+def test_a_table_s_columns_are_put_into_the_order_learned(named, table, arrays):
+    assert named.feature_names == tuple(table.columns)
+    shuffled = table[table.columns[[3, 1, 0, 2, 7, 6, 5, 4]]]
+    assert np.array_equal(named.predict_proba(shuffled), named.predict_proba(arrays[0]))
+    assert np.array_equal(named.predict(shuffled), named.predict(arrays[0]))
+    assert np.array_equal(
+        named.uncertainty(shuffled).mutual_information,
+        named.uncertainty(arrays[0]).mutual_information,
+    )
+    assert named.evaluate((shuffled, arrays[1])) == named.evaluate(arrays)
+
+
+def test_validation_data_s_columns_are_put_into_the_order_learned(table, arrays):
+    backwards = table[table.columns[::-1]]
+    short = recipe(prune=None, retrain=None)
+    measured = [
+        sparsemble.learn(network(), (table, arrays[1]), short, validation=(inputs, arrays[1]))
+        for inputs in (table, backwards)
+    ]
+    assert measured[0].history.samples == measured[1].history.samples
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (lambda t: t.drop(columns="f6"), "feature 'f6' is missing"),
+        (lambda t: t.assign(other=0.0), "feature 'other' is unknown"),
+        (lambda t: t.rename(columns={"f2": "f1"}), "'f1' twice"),
+        (lambda t: pd.DataFrame(t.to_numpy()), "feature 'f0' is missing"),
+    ],
+)
+def test_a_table_with_other_columns_is_refused(named, table, arrays, changed, message):
+    for use in (named.predict, named.predict_proba, named.uncertainty):
+        with pytest.raises(InputError, match=message):
+            use(changed(table))
+    with pytest.raises(InputError, match=message):
+        named.evaluate((changed(table), arrays[1]))
+
+
+def test_without_names_learned_a_table_s_columns_are_taken_in_order(ensemble, table, arrays):
+    assert ensemble.feature_names is None
+    assert np.array_equal(ensemble.predict_proba(table), ensemble.predict_proba(arrays[0]))
+    assert ensemble.evaluate((table, arrays[1])) == ensemble.evaluate(arrays)
 
 
 @pytest.fixture(scope="module")

@@ -59,10 +59,12 @@ def as_dataset(
 ) -> Dataset:
     """Check arrays or tensors and make a `Dataset` of them.
 
-    Targets are class indices, or names out of `class_names`.
+    Targets are class indices, or names out of `class_names`. A table's columns are the
+    `feature_names`, unless others are given.
     """
     names = _checked_names(class_names, "class_names", source)
-    features = _checked_names(feature_names, "feature_names", source)
+    given = feature_names if feature_names is not None else column_names(inputs)
+    features = _checked_names(given, "feature_names", source)
     x = as_inputs(inputs, source)
     y = as_targets(targets, names, source)
     if len(x) != len(y):
@@ -90,6 +92,29 @@ def checked_dataset(data: Dataset, source: str = "the data") -> Dataset:
         scaling=data.scaling,
         source=source,
     )
+
+
+def column_names(values: Any) -> tuple[str, ...] | None:
+    """The names of a table's columns: of anything that has `columns`, as pandas' and polars' do."""
+    columns = getattr(values, "columns", None)
+    return None if columns is None else tuple(map(str, columns))
+
+
+def in_order(inputs: Tensor, names: Sequence[str], wanted: Sequence[str], source: str) -> Tensor:
+    """Columns called `names`, put into the order `wanted`, if both are the same set of names."""
+    listed = _checked_names(names, "feature_names", source) or ()
+    if inputs.ndim != 2 or inputs.shape[1] != len(listed):
+        raise InputError(
+            f"{source}: {len(listed)} feature names for inputs of {tuple(inputs.shape)}"
+        )
+    for what, strange in (
+        ("is missing", set(wanted).difference(listed)),
+        ("is unknown", set(listed).difference(wanted)),
+    ):
+        if strange:
+            first = next(name for name in (*wanted, *listed) if name in strange)
+            raise InputError(f"{source}: feature {first!r} {what} ({len(strange)} in all)")
+    return inputs[:, [listed.index(name) for name in wanted]]
 
 
 def as_inputs(values: Any, source: str) -> Tensor:

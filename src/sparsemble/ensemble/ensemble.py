@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from sparsemble.data import Dataset, Scaling, as_dataset
-from sparsemble.data.dataset import as_inputs, check_labels
+from sparsemble.data.dataset import as_inputs, check_labels, column_names, in_order
 from sparsemble.ensemble.base import BaseEnsemble
 from sparsemble.ensemble.metrics import Metrics, score
 from sparsemble.ensemble.uncertainty import Uncertainty, uncertainty
@@ -77,7 +77,10 @@ class Ensemble(BaseEnsemble):
         self._stack = None
 
     def predict_proba(self, inputs: Any, feature_names: Sequence[str] | None = None) -> np.ndarray:
-        """Mean probabilities of an array's rows; named columns are put into the order learned."""
+        """Mean probabilities of the rows of an array or a table.
+
+        Columns that have names, a table's own or `feature_names`, are put into the order learned.
+        """
         probabilities: Tensor = self(self.checked(inputs, feature_names))
         # NumPy has no bfloat16.
         wide = torch.promote_types(probabilities.dtype, torch.float32)
@@ -128,8 +131,11 @@ class Ensemble(BaseEnsemble):
     ) -> Tensor:
         """Inputs that fit, their named columns in the order learned; errors name the `source`."""
         tensor = as_inputs(inputs, source)
-        if feature_names is not None:
-            tensor = self._reordered(tensor, list(feature_names), source)
+        names = column_names(inputs) if feature_names is None else feature_names
+        if self.feature_names is not None and names is not None:
+            tensor = in_order(tensor, names, self.feature_names, source)
+        elif feature_names is not None:
+            raise InputError("the ensemble was learned without feature names")
         space = self[0].layout.inputs
         width = tensor.shape[1:].numel()
         if space is not None and width != self[0].origin.sizes[space.name]:
@@ -151,21 +157,6 @@ class Ensemble(BaseEnsemble):
                 f"the data has a class {strange[0]!r}, the ensemble {', '.join(known)}"
             )
         return torch.tensor([known.index(name) for name in data.class_names])[data.targets]
-
-    def _reordered(self, tensor: Tensor, names: list[str], source: str) -> Tensor:
-        """Columns in the order learned."""
-        if self.feature_names is None:
-            raise InputError("the ensemble was learned without feature names")
-        if tensor.ndim != 2 or tensor.shape[1] != len(names):
-            raise InputError(
-                f"{source}: {len(names)} feature names for inputs of {tuple(tensor.shape)}"
-            )
-        missing = [name for name in self.feature_names if name not in names]
-        if missing:
-            raise InputError(f"{source}: feature {missing[0]!r} is missing ({len(missing)} in all)")
-        if len(set(names)) < len(names):
-            raise InputError("a feature is named twice")
-        return tensor[:, [names.index(name) for name in self.feature_names]]
 
 
 def _unnamed(count: int) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ from sparsemble.data import (
     TextBatches,
     as_dataset,
 )
-from sparsemble.data.dataset import checked_dataset
+from sparsemble.data.dataset import checked_dataset, in_order
 from sparsemble.ensemble import BaseEnsemble, Ensemble, LanguageEnsemble
 from sparsemble.errors import InputError
 from sparsemble.layouts import LanguageModel
@@ -173,6 +173,10 @@ class ExampleSource:
             raise InputError(
                 f"the validation data have {width} features, the network's first layer {space.size}"
             )
+        if self.feature_names is not None and dataset.feature_names is not None:
+            names, wanted = dataset.feature_names, self.feature_names
+            inputs = in_order(dataset.inputs, names, wanted, "the validation data")
+            dataset = replace(dataset, inputs=inputs, feature_names=tuple(wanted))
         return dataset
 
     def _try(self, network: nn.Module, layout: Layout) -> None:
