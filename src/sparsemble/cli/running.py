@@ -83,21 +83,21 @@ def resume(
     run = RunFolder(folder)
     recipe = run.recipe()
     check_named(recipe.code, code or (), str(folder))
-    board = (folder / "tensorboard").is_dir()
-    watch = Watch(progress_console(quiet=quiet), data, board)
-    _run(recipe, folder, watch, baseline=(folder / "baseline").is_dir(), as_json=as_json)
+    watch = Watch(progress_console(quiet=quiet), data, run.tensorboard.is_dir())
+    _run(recipe, folder, watch, baseline=run.baseline.is_dir(), as_json=as_json)
 
 
 def _run(recipe: Recipe, folder: Path, watch: Watch, *, baseline: bool, as_json: bool) -> None:
     """Run a recipe and the one it is compared with; print what came out."""
     from sparsemble.errors import InterruptedRunError
     from sparsemble.recipes.files import baseline_of
+    from sparsemble.runs.folder import RunFolder
     from sparsemble.runs.results import known_result
     from sparsemble.runs.summary import summary
     from sparsemble.runs.watching import watch_recipe
 
     compared = baseline_of(recipe) if baseline else None
-    wanted = {folder: recipe} | ({folder / "baseline": compared} if compared else {})
+    wanted = {folder: recipe} | ({RunFolder(folder).baseline: compared} if compared else {})
     if all(known_result(place, each) for place, each in wanted.items()):
         watch.console.print(f"{folder} is complete: nothing is left to do")
     try:
@@ -132,7 +132,7 @@ def _compared(recipe: Recipe, baseline: Recipe, folder: Path, watch: Watch) -> l
     from sparsemble.runs.results import check_recipe, known_result
     from sparsemble.runs.watching import watch_beside, watch_recipe
 
-    place = folder / "baseline"
+    place = RunFolder(folder).baseline
     half = torch.get_num_threads() // 2
     if not (folder / "run.json").exists():
         check_recipe(recipe, watch.data_folder)  # before the baseline is trained

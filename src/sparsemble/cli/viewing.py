@@ -103,10 +103,11 @@ def compare(
 
     Example: sparsemble compare runs/digits runs/digits-sgd-ensemble
     """
+    from sparsemble.runs.folder import RunFolder
     from sparsemble.runs.results import read_result
     from sparsemble.runs.summary import summary
 
-    results = [read_result(run / "result.json" if run.is_dir() else run) for run in runs]
+    results = [read_result(RunFolder(run).result if run.is_dir() else run) for run in runs]
     if as_json:
         print_json([result.model_dump(mode="json") for result in results])
     else:

@@ -30,6 +30,7 @@ from sparsemble.settings import Settings
 from sparsemble.store import (
     StreamReader,
     StreamWriter,
+    inside,
     pack,
     read_json,
     read_tensors,
@@ -89,8 +90,8 @@ def save_ensemble(ensemble: BaseEnsemble, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{folder} cannot hold an ensemble: {error.strerror}") from None
-    write_tensors(folder / name, tensors)
-    write_json(folder / MANIFEST, manifest.model_dump())
+    write_tensors(inside(folder, name), tensors)
+    write_json(inside(folder, MANIFEST), manifest.model_dump())
     for old in folder.glob("members-*.safetensors"):
         if old.name != name:
             old.unlink()
@@ -127,9 +128,9 @@ def _manifest(ensemble: BaseEnsemble, tensors: str, digest: str) -> Manifest:
 
 def ensemble_folder(saved: Path) -> Path | None:
     """Where the ensemble lies, if there is one: in this folder or, of a run, in one inside."""
-    for folder in (saved, saved / "ensemble"):
-        if (folder / MANIFEST).is_file():
-            return folder
+    for below in ((), ("ensemble",)):
+        if inside(saved, *below, MANIFEST).is_file():
+            return saved.joinpath(*below)
     return None
 
 
@@ -144,7 +145,7 @@ def load_ensemble(
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder with a saved ensemble")
     folder = ensemble_folder(folder) or folder
-    path = folder / MANIFEST
+    path = inside(folder, MANIFEST)
     try:
         manifest: Manifest = Manifest.read(read_json(path), source=str(path))
     except CorruptFileError:
@@ -155,10 +156,11 @@ def load_ensemble(
         raise CorruptFileError(
             f"{path} names the tensor file {manifest.tensors!r}, which is not a file of its folder"
         )
-    tensors, _ = read_tensors(folder / manifest.tensors, manifest.tensors_sha256)
+    file = inside(folder, manifest.tensors)
+    tensors, _ = read_tensors(file, manifest.tensors_sha256)
     for name, tensor in tensors.items():
         if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
-            raise CorruptFileError(f"{folder / manifest.tensors}: {name!r} holds NaN or infinity")
+            raise CorruptFileError(f"{file}: {name!r} holds NaN or infinity")
     try:
         return _rebuilt(manifest, tensors, factory, layout)
     except InputError as error:

@@ -16,6 +16,7 @@ from rich.console import Console
 
 from sparsemble.errors import DivergedError, InputError
 from sparsemble.recipes import Recipe, load_recipe
+from sparsemble.runs.folder import RunFolder
 from sparsemble.runs.progress import TerminalProgress
 from sparsemble.runs.results import Result, read_result, run_recipe, write_result
 from sparsemble.runs.workers import Worker, first_done
@@ -127,7 +128,7 @@ def chain_key(recipe: Recipe) -> str:
 
 def saved_ensemble(job: Job, place: Workplace) -> Path:
     """Where a finished job's ensemble lies."""
-    return _run_folder(job, place) / "ensemble"
+    return RunFolder(_run_folder(job, place)).ensemble
 
 
 def _run_folder(job: Job, place: Workplace) -> Path:

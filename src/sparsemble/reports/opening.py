@@ -30,7 +30,7 @@ from sparsemble.seeds import derive
 from sparsemble.stages import Sample
 from sparsemble.stages.pruning import pruned_member
 from sparsemble.stages.sampling import initial_network
-from sparsemble.store import read_json, read_tensors
+from sparsemble.store import inside, read_json, read_tensors
 from sparsemble.structure import Layout
 
 
@@ -71,7 +71,7 @@ class FinishedRun:
     def sample(self, index: int) -> Sample:
         """One sample as the chain left it."""
         file = self.sample_files[index]
-        tensors, note = read_tensors(file)
+        tensors, note = read_tensors(inside(file.parent, file.name))
         shapes = {name: parameter.shape for name, parameter in self.blank.named_parameters()}
         fits = {name: tensor.shape for name, tensor in tensors.items()} == shapes
         if not fits or (note.get("chain"), note.get("step")) != _place(file):
@@ -123,7 +123,7 @@ def open_run(
     num_data, steps = _counted(source.batches(recipe.chain.batch_size))
     again = recipe.retrain or recipe.chain
     _, retrain_steps = _counted(source.batches(again.batch_size))
-    compared = path / "baseline" / "result.json"
+    compared = RunFolder(folder.baseline).result
     return FinishedRun(
         folder,
         recipe,

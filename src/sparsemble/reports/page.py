@@ -21,6 +21,7 @@ from sparsemble.reports.sections.overview import advice, overview
 from sparsemble.reports.sections.parts import Section
 from sparsemble.reports.sections.structure import costs, patterns, spreads
 from sparsemble.reports.sections.words import reading, sample_text
+from sparsemble.runs import RunFolder
 from sparsemble.store import write_atomically
 
 
@@ -37,7 +38,7 @@ def write_report(
     `samples_folder` is where the samples lie if runs share them; `code` names the user's own
     functions that the recipe may call.
     """
-    target = out or run / "report.html"
+    target = out or RunFolder(run).report
     facts = collect(
         run,
         samples_folder=samples_folder,

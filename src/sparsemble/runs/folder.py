@@ -7,10 +7,14 @@
       retrain/             stage 2: retrained weights, trace, the checkpoint of the retraining
       ensemble/            the result
       result.json          metrics and costs
+      baseline/            the run it is compared with
+      tensorboard/         the trace once more, to look at
+      report.html          the run explained
 
 Every file is checksummed, and written atomically but for the trace, which grows by lines that are
 checksummed each; a lock keeps a second process out. Tensor files name the stage they belong to. A
-stage that is resumed truncates its trace to what the checkpoint knew.
+stage that is resumed truncates its trace to what the checkpoint knew. No file or folder inside may
+be a link.
 """
 
 from __future__ import annotations
@@ -38,6 +42,7 @@ from sparsemble.stages import ChainState, Sample
 from sparsemble.stages.history import EpochRecord, History, Record, Rollback, SampleRecord
 from sparsemble.store import (
     full_disk_told,
+    inside,
     read_json,
     read_tensors,
     remove_partial,
@@ -59,9 +64,9 @@ class StageFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._checkpoint = path / "checkpoint.safetensors"
-        self._trace = path / "trace.jsonl"
-        self._stage = path / "stage.json"
+        self._checkpoint = inside(path, "checkpoint.safetensors")
+        self._trace = inside(path, "trace.jsonl")
+        self._stage = inside(path, "stage.json")
         self._trace_lines = 0
 
     def claim(self, identity: Mapping[str, Any]) -> None:
@@ -138,10 +143,10 @@ class StageFolder:
         """Keep a sample."""
         name = f"sample-{sample.chain:04d}-{sample.step:09d}.safetensors"
         note = {"chain": sample.chain, "step": sample.step, "belongs_to": self._identity}
-        write_tensors(self.path / name, sample.parameters, note)
+        write_tensors(inside(self.path, name), sample.parameters, note)
 
     def _read(self, file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        tensors, note = read_tensors(file)
+        tensors, note = read_tensors(inside(self.path, file.name))
         if note.get("belongs_to") != self._identity:
             raise CorruptFileError(f"{file} belongs to another run; remove it, or the whole folder")
         return tensors, note
@@ -196,26 +201,26 @@ class RunFolder:
     def __init__(self, path: Path, samples: Path | None = None) -> None:
         self.path = path
         self._samples = samples
-        self.retrain = StageFolder(path / "retrain")
-        self.pruned = path / "pruned"
-        self.ensemble = path / "ensemble"
-        self.result = path / "result.json"
+        self._file = inside(path, "run.json")
+        self.retrain = StageFolder(inside(path, "retrain"))
+        self.pruned = inside(path, "pruned")
+        self.ensemble = inside(path, "ensemble")
+        self.result = inside(path, "result.json")
+        self.baseline = inside(path, "baseline")
+        self.tensorboard = inside(path, "tensorboard")
+        self.report = inside(path, "report.html")
 
     @cached_property
     def chain(self) -> StageFolder:
         """Stage 1."""
         if self._samples is not None:
-            return StageFolder(self._samples)
+            return StageFolder(inside(self._samples.parent, self._samples.name))
         name = read_json(self._file).get("samples") if self._file.is_file() else None
         if name is None:
-            return StageFolder(self.path / "chain")
+            return StageFolder(inside(self.path, "chain"))
         if not isinstance(name, str) or not re.fullmatch(r"\w[\w.-]*", name):
             raise CorruptFileError(f"{self._file}: samples = {name!r} is not a folder beside it")
-        return StageFolder(self.path.parent / name)
-
-    @property
-    def _file(self) -> Path:
-        return self.path / "run.json"
+        return StageFolder(inside(self.path.parent, name))
 
     def recipe(self) -> Recipe:
         """The resolved recipe the run was begun with."""
@@ -259,7 +264,7 @@ class RunFolder:
             for folder in sorted(folders):
                 try:
                     folder.mkdir(parents=True, exist_ok=True)
-                    handle = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+                    handle = os.open(inside(folder, ".lock"), os.O_RDWR | os.O_CREAT, 0o644)
                 except OSError as error:
                     raise InputError(
                         f"{folder} cannot be used as a run folder: {error.strerror}"

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from sparsemble.errors import SparsembleError
 from sparsemble.recipes import Recipe
+from sparsemble.runs.folder import RunFolder
 from sparsemble.runs.progress import TerminalProgress
 from sparsemble.runs.results import Result, run_recipe
 from sparsemble.runs.tensorboard import TensorBoard
@@ -36,7 +37,7 @@ def watch_recipe(recipe: Recipe, folder: Path, watch: Watch) -> Result:
         views.callback(progress.close)
         observer: Observer = progress
         if watch.tensorboard:
-            board = TensorBoard(folder / "tensorboard")
+            board = TensorBoard(RunFolder(folder).tensorboard)
             views.callback(board.close)
             observer = Observers(progress, board)
         return run_recipe(recipe, folder, data_folder=watch.data_folder, observer=observer)

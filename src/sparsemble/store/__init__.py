@@ -10,12 +10,14 @@ from sparsemble.store.files import (
     write_json,
     write_tensors,
 )
+from sparsemble.store.links import inside
 from sparsemble.store.packing import StreamReader, StreamWriter, pack, unpack
 
 __all__ = [
     "StreamReader",
     "StreamWriter",
     "full_disk_told",
+    "inside",
     "pack",
     "read_json",
     "read_tensors",
