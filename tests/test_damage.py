@@ -8,6 +8,7 @@ result.
 from __future__ import annotations
 
 import json
+import math
 import pickle
 import shutil
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from sparsemble.cli.app import main
+from sparsemble.store import read_json, read_tensors, write_json, write_tensors
 
 QUICK = {
     "digits": [
@@ -193,3 +195,74 @@ def test_a_damaged_result_file_is_refused(whole, tmp_path, capsys):
         assert_clear(code, capsys, f"result.json {damage}")
         assert code == 2
         shutil.rmtree(run)
+
+
+def resumed(run: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    """What is said when a run that cannot go on is asked to."""
+    code = command("resume", str(run), "--quiet")
+    said = capsys.readouterr().err
+    assert code == 2, said
+    assert len(said.strip().splitlines()) == 1
+    return said
+
+
+@pytest.mark.parametrize("threads", [100_000, 0, -1, 1.5, "2", True, None, [1]])
+def test_a_number_of_threads_that_is_none_is_refused(threads, whole, tmp_path, capsys):
+    run = unfinished(whole, tmp_path / "run")
+    file = run / "run.json"
+    write_json(file, read_json(file) | {"threads": threads})
+    assert f"{file}: threads = {threads!r}" in resumed(run, capsys)
+    file.unlink()
+    stage = run / "chain" / "stage.json"
+    write_json(stage, read_json(stage) | {"threads": threads})
+    name = read_json(whole / "run.json")["recipe"]["name"]
+    changes = [f"--set={change}" for change in QUICK[name]]
+    assert command("learn", name, "--quiet", "--no-baseline", f"--out={run}", *changes) == 2
+    assert f"{stage}: threads = {threads!r}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("chain", value) for value in (-1, 0.5, "0", None)),
+        *(("step", value) for value in (-1, "3", [])),
+        *(("trace_lines", value) for value in (-1, "3", None)),
+        *(("rollbacks", value) for value in (-1, "3", math.inf)),
+        *(("rate_factor", value) for value in (math.nan, -1.0, 0.0, math.inf, "1")),
+        *(("epoch_loss", value) for value in (math.nan, "1")),
+        *(("watch", value) for value in (None, {}, {"smoothed": "1", "best": None})),
+        *(("good", value) for value in (None, {})),
+    ],
+)
+def test_a_number_of_a_checkpoint_that_makes_no_sense_is_refused(
+    name, value, whole, tmp_path, capsys
+):
+    run = unfinished(whole, tmp_path / "run")
+    file = run / "chain" / "checkpoint.safetensors"
+    tensors, note = read_tensors(file)
+    write_tensors(file, tensors, note | {name: value})
+    said = resumed(run, capsys)
+    assert str(file) in said
+    assert name in said
+
+
+def test_a_checkpoint_without_what_it_should_hold_is_refused(whole, tmp_path, capsys):
+    run = unfinished(whole, tmp_path / "run")
+    for sample in (run / "chain").glob("sample-*"):
+        sample.unlink()
+    file = run / "chain" / "checkpoint.safetensors"
+    tensors, note = read_tensors(file)
+    numbers = {k: v for k, v in note.items() if k != "step"}
+    write_tensors(file, tensors, numbers)
+    assert f"{file}: missing setting 'step'" in resumed(run, capsys)
+    del tensors["random"]
+    write_tensors(file, tensors, note)
+    assert "is not one of this network and sampler" in resumed(run, capsys)
+
+
+def test_a_sample_that_says_no_place_is_refused(whole, tmp_path, capsys):
+    run = unfinished(whole, tmp_path / "run")
+    file = next((run / "chain").glob("sample-*"))
+    tensors, note = read_tensors(file)
+    write_tensors(file, tensors, note | {"step": "2"})
+    assert f"{file}: step = '2'" in resumed(run, capsys)

@@ -237,3 +237,10 @@ def test_a_record_of_every_kind_survives_the_trace(tmp_path):
         stage.record(record)
     history = stage.history()
     assert [*history.epochs, *history.samples, *history.rollbacks] == records
+
+
+def test_a_line_of_the_trace_with_a_word_for_a_number_is_refused(tmp_path):
+    stage = RunFolder(tmp_path).chain
+    stage.record(EpochRecord("chain", 0, 1, "much", *[0.5] * 6))
+    with pytest.raises(sparsemble.errors.CorruptFileError, match="a damaged line"):
+        stage.history()

@@ -342,7 +342,7 @@ def test_a_language_models_disk_space_is_that_of_one_retraining_at_a_time(tmp_pa
 @pytest.mark.parametrize("name", ["../elsewhere", "/tmp", "", 3])
 def test_a_run_cannot_send_its_samples_anywhere_else(name, tmp_path):
     write_json(tmp_path / "run" / "run.json", {"recipe": {}, "samples": name})
-    with pytest.raises(CorruptFileError, match="is not a folder beside it"):
+    with pytest.raises(CorruptFileError, match=r"samples = .*: is not a folder beside it"):
         _ = RunFolder(tmp_path / "run").chain
 
 

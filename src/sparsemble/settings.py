@@ -7,11 +7,12 @@ filled from Python keywords and from a recipe file, so limits and messages are w
 from __future__ import annotations
 
 import difflib
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from sparsemble.errors import InputError
+from sparsemble.errors import CorruptFileError, InputError
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 """A finite number above 0."""
@@ -40,6 +41,14 @@ class Settings(BaseModel):
             return cls.model_validate(fields)
         except ValidationError as error:
             raise InputError(f"{source}: {explain(error, cls)}") from None
+
+    @classmethod
+    def read_back(cls, fields: Any, path: Path) -> Any:
+        """The same of a file that this package writes: whatever is wrong there, it is corrupt."""
+        try:
+            return cls.read(fields, source=str(path))
+        except InputError as error:
+            raise CorruptFileError(str(error)) from None
 
 
 def explain(error: ValidationError, model: type[BaseModel]) -> str:

@@ -146,12 +146,7 @@ def load_ensemble(
         raise InputError(f"{folder} is not a folder with a saved ensemble")
     folder = ensemble_folder(folder) or folder
     path = inside(folder, MANIFEST)
-    try:
-        manifest: Manifest = Manifest.read(read_json(path), source=str(path))
-    except CorruptFileError:
-        raise
-    except InputError as error:
-        raise (CorruptFileError if path.exists() else InputError)(str(error)) from None
+    manifest: Manifest = Manifest.read_back(read_json(path), path)
     if not _TENSOR_FILE.fullmatch(manifest.tensors):
         raise CorruptFileError(
             f"{path} names the tensor file {manifest.tensors!r}, which is not a file of its folder"

@@ -22,7 +22,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -33,10 +32,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from pydantic import TypeAdapter
 from torch import Tensor
 
 from sparsemble.errors import CorruptFileError, InputError
 from sparsemble.recipes import Recipe
+from sparsemble.runs.notes import CheckpointNote, Note, RunNote, SampleNote, StageNote
 from sparsemble.runs.provenance import provenance
 from sparsemble.stages import ChainState, Sample
 from sparsemble.stages.history import EpochRecord, History, Record, Rollback, SampleRecord
@@ -90,8 +91,8 @@ class StageFolder:
         """How many threads the stage was begun with, if it was."""
         if not self._stage.exists():
             return None
-        threads = read_json(self._stage).get("threads")
-        return threads if isinstance(threads, int) else None
+        note: StageNote = StageNote.read_back(read_json(self._stage), self._stage)
+        return note.threads
 
     @cached_property
     def _identity(self) -> str:
@@ -105,7 +106,7 @@ class StageFolder:
         """The state of the chain that was under way."""
         if not self._checkpoint.exists():
             return None
-        tensors, numbers = self._read(self._checkpoint)
+        tensors, numbers = self._read(self._checkpoint, CheckpointNote)
         return ChainState(tensors, numbers)
 
     def save_checkpoint(self, state: ChainState) -> None:
@@ -123,9 +124,8 @@ class StageFolder:
         Those that the chain under way took after its checkpoint are left out: it takes them again.
         """
         files = sorted(self.path.glob(f"sample-{_digits(4)}-{_digits(9)}.safetensors"))
-        found = [
-            Sample(note["chain"], note["step"], tensors) for tensors, note in map(self._read, files)
-        ]
+        read = (self._read(file, SampleNote) for file in files)
+        found = [Sample(note["chain"], note["step"], tensors) for tensors, note in read]
         if state is None:
             return []
         under_way, step = state.numbers["chain"], state.numbers["step"]
@@ -145,10 +145,11 @@ class StageFolder:
         note = {"chain": sample.chain, "step": sample.step, "belongs_to": self._identity}
         write_tensors(inside(self.path, name), sample.parameters, note)
 
-    def _read(self, file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    def _read(self, file: Path, what: type[Note]) -> tuple[dict[str, Tensor], dict[str, Any]]:
         tensors, note = read_tensors(inside(self.path, file.name))
         if note.get("belongs_to") != self._identity:
             raise CorruptFileError(f"{file} belongs to another run; remove it, or the whole folder")
+        what.read_back(note, file)
         return tensors, note
 
     def record(self, record: Record) -> None:
@@ -178,7 +179,7 @@ class StageFolder:
                     raise ValueError
                 fields = json.loads(text)
                 kind = _KINDS[fields.pop("kind")]
-                history.add(kind(**_with_nan(fields)))
+                history.add(TypeAdapter(kind).validate_python(asdict(kind(**_with_nan(fields)))))
             except (ValueError, TypeError, KeyError, AttributeError):
                 raise CorruptFileError(f"{self._trace} has a damaged line: {line[:80]!r}") from None
         return history
@@ -215,27 +216,28 @@ class RunFolder:
         """Stage 1."""
         if self._samples is not None:
             return StageFolder(inside(self._samples.parent, self._samples.name))
-        name = read_json(self._file).get("samples") if self._file.is_file() else None
+        name = self._note().samples if self._file.is_file() else None
         if name is None:
             return StageFolder(inside(self.path, "chain"))
-        if not isinstance(name, str) or not re.fullmatch(r"\w[\w.-]*", name):
-            raise CorruptFileError(f"{self._file}: samples = {name!r} is not a folder beside it")
         return StageFolder(inside(self.path.parent, name))
+
+    def _note(self) -> RunNote:
+        note: RunNote = RunNote.read_back(read_json(self._file), self._file)
+        return note
 
     def recipe(self) -> Recipe:
         """The resolved recipe the run was begun with."""
         if not self._file.is_file():
             raise InputError(f"{self.path} is not a run folder: it has no run.json")
-        recipe: Recipe = Recipe.read(read_json(self._file).get("recipe"), source=str(self._file))
-        return recipe
+        return self._note().recipe
 
     def begun(self) -> dict[str, Any]:
         """The versions, commit and threads the run was begun with."""
         known = read_json(self._file)
         return {key: known.get(key) for key in provenance()}
 
-    def claim(self, recipe: Recipe) -> dict[str, Any]:
-        """Write `run.json`, or check that the folder holds the same run; return what it says."""
+    def claim(self, recipe: Recipe) -> int:
+        """Write `run.json`, or check that the folder holds the same run; return its threads."""
         if not self._file.exists():
             shared = self._samples
             beside = shared is not None and shared.absolute().parent == self.path.absolute().parent
@@ -244,14 +246,14 @@ class RunFolder:
             # What another run has sampled here goes on with that run's threads.
             known["threads"] = self.chain.threads() or known["threads"]
             write_json(self._file, known)
-            return known
-        known = read_json(self._file)
-        if self.recipe() != recipe:
+            return int(known["threads"])
+        note = self._note()
+        if note.recipe != recipe:
             raise InputError(
                 f"{self.path} holds a run with another recipe or seed; use another folder "
                 "(--out), or delete this one"
             )
-        return known
+        return note.threads
 
     @contextmanager
     def locked(self) -> Iterator[RunFolder]:

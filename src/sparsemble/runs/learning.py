@@ -178,13 +178,13 @@ def _opened(run: RunFolder | None, recipe: Recipe) -> Iterator[None]:
         yield
         return
     with run.locked():
-        known = run.claim(recipe)
-        threads = torch.get_num_threads()
-        torch.set_num_threads(int(known["threads"]))
+        threads = run.claim(recipe)
+        before = torch.get_num_threads()
+        torch.set_num_threads(threads)
         try:
             yield
         finally:
-            torch.set_num_threads(threads)
+            torch.set_num_threads(before)
 
 
 def _claim_stages(

@@ -11,7 +11,6 @@ from pydantic import Field
 
 from sparsemble.data import Corpus, Dataset
 from sparsemble.ensemble import BaseEnsemble, Ensemble, LanguageEnsemble
-from sparsemble.errors import CorruptFileError, InputError
 from sparsemble.recipes import Recipe
 from sparsemble.recipes.models import CustomData, TextData
 from sparsemble.runs import Learned, learn, provenance
@@ -112,12 +111,7 @@ def check_recipe(recipe: Recipe, data_folder: Path | None = None) -> None:
 
 def read_result(path: Path) -> Result:
     """A result file that `write_result` or a run left."""
-    try:
-        result: Result = Result.read(read_json(path), source=str(path))
-    except CorruptFileError:
-        raise
-    except InputError as error:
-        raise CorruptFileError(str(error)) from None
+    result: Result = Result.read_back(read_json(path), path)
     return result
 
 

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from sparsemble.data import Batches
-from sparsemble.errors import DivergedError
+from sparsemble.errors import CorruptFileError, DivergedError
 from sparsemble.priors import BoundPrior
 from sparsemble.samplers import Sampler, Schedule
 from sparsemble.seeds import derive
@@ -239,12 +239,19 @@ class Chain:
         return ChainState(tensors, numbers)
 
     def resume(self, state: ChainState) -> None:
-        """Go back to a saved state."""
+        """Go back to a saved state; one of another chain is a `CorruptFileError`."""
         current = {
             k: t for k, t in state.tensors.items() if not k.startswith(("good/", "earlier/"))
         }
-        self._random = current.pop("random")
-        self._load(ChainState(current, state.numbers))
+        try:
+            self._random = current.pop("random")
+            self._load(ChainState(current, state.numbers))
+        except (LookupError, RuntimeError, TypeError, ValueError) as error:
+            where = f"{self.identity.stage} {self.identity.number}"
+            raise CorruptFileError(
+                f"the checkpoint of {where} is not one of this network and sampler ({error}); "
+                "remove it to begin anew"
+            ) from None
         self._good = _part(state, "good")
         self._earlier = _part(state, "earlier") if "earlier" in state.numbers else self._good
         self._rollbacks = state.numbers["rollbacks"]
