@@ -8,7 +8,7 @@ import torch
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, TensorDataset
 
 from sparsemble.data import ArrayBatches, LoaderBatches, Scaling, as_dataset, digits, mnist
-from sparsemble.data.places import data_folder
+from sparsemble.data.downloads import data_folder
 from sparsemble.errors import CorruptFileError, InputError
 
 
