@@ -73,7 +73,7 @@ def saved(folder: Path) -> dict[str, bytes]:
 @pytest.fixture(scope="module")
 def children():
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["sparsemble.runs", "sklearn.datasets", "test_kills"])
+    context.set_forkserver_preload(["sparsemble.runs", "test_kills"])
     return context
 
 
