@@ -120,6 +120,7 @@ def lifetime(children, name: str, folder: Path) -> float:
     return age
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 @pytest.mark.parametrize("name", RUNS)
 def test_a_run_killed_again_and_again_gives_the_same_bits(name, children, tmp_path):
