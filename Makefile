@@ -3,13 +3,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test quick lint bench clean
 
 demo: $(VENV)/runtime
 	$(BIN)/sparsemble demo
 
 test: lint
 	$(BIN)/pytest --numprocesses auto --dist loadfile
+
+quick: lint
+	$(BIN)/pytest --numprocesses auto --dist loadfile -m 'not slow'
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .

@@ -5,10 +5,12 @@ import gzip
 import numpy as np
 import pytest
 import torch
+from sklearn.datasets import load_diabetes, load_digits
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, TensorDataset
 
 from sparsemble.data import ArrayBatches, LoaderBatches, Scaling, as_dataset, digits, mnist
-from sparsemble.data.places import data_folder
+from sparsemble.data.diabetes import FEATURES, diabetes
+from sparsemble.data.downloads import data_folder
 from sparsemble.errors import CorruptFileError, InputError
 
 
@@ -167,6 +169,25 @@ def test_digits_are_split_once_and_for_all():
     assert (len(train), len(test)) == (900, 897)
     assert train.scaled().max() == 1
     assert train.feature_names[9] == "pixel_1_1"
+
+
+def test_digits_are_those_of_scikit_learn_in_an_order_of_their_own():
+    images, labels = load_digits(return_X_y=True)
+    order = torch.randperm(1797, generator=torch.Generator().manual_seed(0))
+    inputs = torch.cat([part.inputs for part in digits()])
+    assert inputs.dtype == torch.float32
+    assert torch.equal(inputs, torch.from_numpy(images).float()[order])
+    targets = torch.cat([part.targets for part in digits()])
+    assert targets.tolist() == labels[order].tolist()
+
+
+def test_diabetes_is_that_of_scikit_learn_unscaled():
+    expected = load_diabetes(scaled=False)
+    inputs, targets = diabetes()
+    assert inputs.dtype == targets.dtype == np.float32
+    assert np.array_equal(inputs, expected.data.astype(np.float32))
+    assert np.array_equal(targets, expected.target)
+    assert list(FEATURES) == expected.feature_names
 
 
 def test_a_damaged_mnist_file_is_named(tmp_path):

@@ -49,6 +49,7 @@ def clone(tmp_path_factory):
         yield folder
 
 
+@pytest.mark.slow
 def test_the_walk_through_of_the_readme_works(clone, monkeypatch, capsys):
     monkeypatch.chdir(clone)
     section = (ROOT / "README.md").read_text().partition("## A walk-through")[2]
@@ -94,7 +95,10 @@ def test_every_command_has_one_example_of_itself():
         assert f"{examples[0]} ".startswith(f"{name} ")
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name == "demo")) for name in EXAMPLES],
+)
 def test_the_help_example_runs_as_printed(name, clone, monkeypatch, capsys):
     monkeypatch.chdir(clone)
     if not (clone / "runs" / "digits").exists():

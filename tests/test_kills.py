@@ -85,7 +85,7 @@ def saved(folder: Path) -> dict[str, bytes]:
 @pytest.fixture(scope="module")
 def children():
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["sparsemble.runs", "sklearn.datasets", "test_kills"])
+    context.set_forkserver_preload(["sparsemble.runs", "test_kills"])
     return context
 
 
@@ -97,6 +97,7 @@ def end_of(children, name: str, folder: Path, observer: Observer) -> int:
     return child.exitcode
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers")
 @pytest.mark.parametrize("name", RUNS)
 def test_a_run_killed_again_and_again_gives_the_same_bits(name, children, tmp_path):

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from sparsemble.data import Corpus, TextBatches, Vocabulary, grammar, ptb, read_corpus
-from sparsemble.data.places import data_folder
+from sparsemble.data.downloads import data_folder
 from sparsemble.data.vocabulary import END, UNKNOWN
 from sparsemble.errors import CorruptFileError, InputError
 

@@ -1,12 +1,14 @@
-"""scikit-learn's digits: 1,797 images of 8×8, shipped with the library; no download."""
+"""Digits: 1,797 handwritten images of 8×8 from UCI, shipped with the library."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
+import numpy as np
 import torch
 
 from sparsemble.data.dataset import Dataset, as_dataset
+from sparsemble.data.embedded import arrays
 from sparsemble.data.scaling import Scaling
 
 _TEST_SIZE = 897
@@ -20,12 +22,10 @@ def digits() -> tuple[Dataset, Dataset]:
     >>> train.inputs.shape, len(test)
     (torch.Size([900, 64]), 897)
     """
-    from sklearn.datasets import load_digits
-
-    images, labels = load_digits(return_X_y=True)
+    images, labels = arrays("digits")
     order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(0)).numpy()
     data = as_dataset(
-        images[order],
+        images[order].astype(np.float32),
         labels[order],
         num_classes=10,
         feature_names=[f"pixel_{row}_{column}" for row in range(8) for column in range(8)],

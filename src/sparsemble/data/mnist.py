@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from sparsemble.data.dataset import Dataset, as_dataset
-from sparsemble.data.places import PublishedFiles
+from sparsemble.data.downloads import PublishedFiles
 from sparsemble.data.scaling import Scaling
 
 _SHA256 = {

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sparsemble.data.places import PublishedFiles
+from sparsemble.data.downloads import PublishedFiles
 from sparsemble.data.text import PARTS, Corpus, corpus_of
 
 _FILES = PublishedFiles(

@@ -1,4 +1,4 @@
-"""Where data files are: in a data directory, or downloaded once into it; checksums verified.
+"""Published data files: in a data directory, or downloaded once into it; checksums verified.
 
 The directory is the `folder` argument, or `SPARSEMBLE_DATA`, or a cache folder of the user's. The
 checksums are of the uncompressed files, so any mirror's compression is accepted.

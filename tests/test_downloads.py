@@ -7,7 +7,7 @@ import io
 
 import pytest
 
-from sparsemble.data.places import PublishedFiles, data_folder
+from sparsemble.data.downloads import PublishedFiles, data_folder
 from sparsemble.errors import CorruptFileError, InputError
 
 CONTENT = b"what was published"
