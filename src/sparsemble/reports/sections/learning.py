@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
-from sparsemble.reports.charts import Line, Mark, line_chart
+from sparsemble.pages.blocks import Block, Figure, Folded, Grid, Heading, Paragraph, Section, Table
+from sparsemble.pages.charts import Line, Mark, line_chart
+from sparsemble.pages.numbers import figure
 from sparsemble.reports.facts import Facts
-from sparsemble.reports.markup import Html, element, joined, table
 from sparsemble.reports.measures.curves import Curves
 from sparsemble.reports.measures.summary import Summary
-from sparsemble.reports.measures.traces import ChainTrace, StageTrace
-from sparsemble.reports.numbers import figure
-from sparsemble.reports.sections.parts import Section, folded, framed, said
+from sparsemble.reports.measures.traces import ChainTrace, Setback, StageTrace
 
 _TONES = {"sampled": 1, "pruned": 3, "retrained": 2}
 _WIDE = 8.0
@@ -20,31 +20,30 @@ _WIDE = 8.0
 
 def stages(facts: Facts) -> Section:
     """Figures 4a and 4b."""
-    parts = [
-        said(
+    blocks: list[Block] = [
+        Paragraph(
             "Every sample of the chain is pruned, made compact and retrained. Open dots are single "
             "networks after each of these stages, lines the average of the first one, two, … of "
             "them. A line below its dots is what averaging gains."
         )
     ]
     if not facts.has_samples:
-        parts.append(
-            said(
+        blocks.append(
+            Paragraph(
                 "The samples of the chain are not in the run's folder, so only the final members "
                 "are shown; name the folder they lie in with --samples."
             )
         )
-    drawn = [
+    charts = [
         chart
         for curves in facts.curves
         for chart in (_along(curves), _by_number(curves, facts.summary))
     ]
-    parts.append(element("div", *drawn, class_="grid"))
-    parts += [_figures(curves) for curves in facts.curves]
-    return Section("stages", "What each stage did", joined(parts))
+    blocks += [Grid(charts), *map(_figures, facts.curves)]
+    return Section("stages", "What each stage did", blocks)
 
 
-def _along(curves: Curves) -> Html:
+def _along(curves: Curves) -> Figure:
     lines = []
     for curve in curves.stages:
         tone = _TONES[curve.stage]
@@ -61,14 +60,14 @@ def _along(curves: Curves) -> Html:
         y_label=curves.metric,
         log=_wide(values),
     )
-    return framed(
+    return Figure(
         f"{curves.metric} after each stage",
         drawing,
         f"On {curves.measured_on}. All networks averaged: {ends}.",
     )
 
 
-def _by_number(curves: Curves, summary: Summary) -> Html:
+def _by_number(curves: Curves, summary: Summary) -> Figure:
     final = curves.final
     levels = []
     # Over a part of the text the baseline's figure would not compare.
@@ -89,14 +88,14 @@ def _by_number(curves: Curves, summary: Summary) -> Html:
         y_label=curves.metric,
         levels=levels,
     )
-    return framed(
+    return Figure(
         "How many members does it take?",
         drawing,
         f"{curves.metric} of the first members together, on {curves.measured_on}.",
     )
 
 
-def _figures(curves: Curves) -> Html:
+def _figures(curves: Curves) -> Folded:
     header = ["Sample"]
     for curve in curves.stages:
         header += [f"{curve.stage}, alone", "averaged"]
@@ -104,37 +103,34 @@ def _figures(curves: Curves) -> Html:
         [str(k + 1), *(figure(v[k]) for c in curves.stages for v in (c.alone, c.together))]
         for k in range(len(curves.final.alone))
     ]
-    return folded(f"{curves.metric}: the figures", table(header, rows))
+    return Folded(f"{curves.metric}: the figures", [Table(header, rows)])
 
 
 def traces(facts: Facts) -> Section:
     """Loss, potential, groups near zero, rate and noise of both stages."""
-    parts: list[Html] = [
-        said(
+    blocks: list[Block] = [
+        Paragraph(
             "The potential is the loss plus what the prior adds; a chain samples well when it "
             "neither falls nor rises after burn-in. A group near zero is one that the prior holds "
             "there against the noise."
         )
     ]
     if not facts.traces:
-        parts.append(said("The run's folder holds no trace of its stages."))
+        blocks.append(Paragraph("The run's folder holds no trace of its stages."))
     for trace in facts.traces:
-        parts.append(element("h3", _heading(trace)))
-        parts.append(element("div", *_trace_charts(trace), class_="grid"))
+        blocks += [Heading(_heading(trace)), Grid(_trace_charts(trace))]
         if trace.setbacks:
-            rows = [
-                [
-                    f"{s.chain + 1}",
-                    f"{s.epoch:.2f}",
-                    s.reason,
-                    f"{s.back_to}",
-                    f"{s.rate_factor:.3g}",
-                ]
-                for s in trace.setbacks
-            ]
-            header = ["Chain", "Epoch", "What happened", "Back to epoch", "Rate ×"]
-            parts.append(folded(f"Rollbacks: {len(rows)}", table(header, rows, texts=(0, 2))))
-    return Section("traces", "The stages, epoch by epoch", joined(parts))
+            blocks.append(_rollbacks(trace.setbacks))
+    return Section("traces", "The stages, epoch by epoch", blocks)
+
+
+def _rollbacks(setbacks: Sequence[Setback]) -> Folded:
+    header = ["Chain", "Epoch", "What happened", "Back to epoch", "Rate ×"]
+    rows = [
+        [f"{s.chain + 1}", f"{s.epoch:.2f}", s.reason, f"{s.back_to}", f"{s.rate_factor:.3g}"]
+        for s in setbacks
+    ]
+    return Folded(f"Rollbacks: {len(rows)}", [Table(header, rows, texts=(0, 2))])
 
 
 def _heading(trace: StageTrace) -> str:
@@ -144,7 +140,7 @@ def _heading(trace: StageTrace) -> str:
     return "Stage 2: retraining" if count == 1 else f"Stage 2: retraining, {count} members"
 
 
-def _trace_charts(trace: StageTrace) -> list[Html]:
+def _trace_charts(trace: StageTrace) -> list[Figure]:
     wanted = [
         ("Loss and potential", ("loss", "potential"), (None, None)),
         ("Share of groups near zero", ("near_zero",), (0.0, None)),
@@ -167,7 +163,7 @@ def _trace_chart(
     fields: tuple[str, ...],
     limits: tuple[float | None, float | None],
     log: bool,
-) -> Html:
+) -> Figure:
     longest: ChainTrace = max(trace.chains, key=lambda chain: len(chain.epochs))
     single = len(trace.chains) == 1
     who = "chain" if trace.stage == "chain" else "member"
@@ -201,7 +197,7 @@ def _trace_chart(
     )
     marked = "Triangles: samples were taken. " if trace.sampled and "loss" in fields else ""
     undone = "Where a divergence was undone stands ↩. " if trace.setbacks else ""
-    return framed(title, drawing, f"{marked}{undone}At the end: {last}.")
+    return Figure(title, drawing, f"{marked}{undone}At the end: {last}.")
 
 
 def _wide(values: list[float]) -> bool:
