@@ -37,17 +37,16 @@ class Section(Block):
 
 @dataclass(frozen=True)
 class Fragment(Block):
-    """What no other block says, as HTML of its own: filled by `render`, never made from data."""
+    """What no other block can show, as HTML: made by `render` or `Markup.format`."""
 
     html: Markup
 
 
 @dataclass(frozen=True)
 class Paragraph(Block):
-    """A paragraph; `kind` is a class of the page's style, as `soft`."""
+    """A paragraph."""
 
     text: str
-    kind: str = ""
 
 
 @dataclass(frozen=True)
@@ -65,20 +64,6 @@ class Listing(Block):
 
 
 @dataclass(frozen=True)
-class Quote(Block):
-    """Lines of a quoted text."""
-
-    lines: Sequence[str]
-
-
-@dataclass(frozen=True)
-class Code(Block):
-    """Text in a typewriter's letters, its lines as they are."""
-
-    text: str
-
-
-@dataclass(frozen=True)
 class Table(Block):
     """A table that scrolls sideways where it is too wide.
 
@@ -93,56 +78,19 @@ class Table(Block):
 
 
 @dataclass(frozen=True)
-class Cards(Block):
-    """Main figures at a glance: a name, a figure and a note for each."""
-
-    cards: Sequence[tuple[str, str, str]]
-
-
-@dataclass(frozen=True)
-class Scale(Block):
-    """What colours mean, from `low` to `high`; `kind` names the colours in the page's style."""
-
-    low: str
-    high: str
-    kind: str
-
-
-@dataclass(frozen=True)
-class Picture(Block):
-    """A raster picture in ink of the page's colours, which a click enlarges.
-
-    `tiles` draws lines between equal parts of its rows; `square` keeps its own proportions.
-    """
-
-    png: bytes
-    label: str
-    tiles: int = 1
-    square: bool = False
-
-
-@dataclass(frozen=True)
-class Pictures(Block):
-    """Pictures side by side, a note below each."""
-
-    pictures: Sequence[tuple[Picture, str]]
-
-
-@dataclass(frozen=True)
 class Figure(Block):
-    """A chart or pictures with a heading and what they say."""
+    """A chart with its heading and what it says."""
 
     title: str
-    drawing: Markup | Picture | Pictures
+    drawing: Markup
     caption: str = ""
 
 
 @dataclass(frozen=True)
 class Grid(Block):
-    """Figures side by side as far as there is room; `kind` is a class of the page's style."""
+    """Figures side by side as far as there is room."""
 
     figures: Sequence[Figure]
-    kind: str = "grid"
 
 
 @dataclass(frozen=True)

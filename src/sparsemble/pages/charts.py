@@ -28,10 +28,10 @@ from sparsemble.pages.drawing import (
     drawn,
     event,
     frame,
+    labelled_axis,
     left_edge,
     level,
     power,
-    right_edge,
     svg,
     text_width,
     times,
@@ -181,12 +181,11 @@ def bar_chart(
     ys = axis([0, tallest or 1], BOTTOM, TOP, low=0)
     heights = [tick_label(t * t if root else t) for t in ys.ticks]
     every = [*edges, *(mark.at for mark in marks)] if powers else edges
-    xs = axis([], left_edge(heights), WIDTH, low=min(every), high=max(every), most=8)
+    xs = labelled_axis(min(every), max(every), left_edge(heights))
     if powers:
         whole = range(math.ceil(xs.low - 1e-9), math.floor(xs.high + 1e-9) + 1)
         xs = replace(xs, ticks=tuple(map(float, whole)))
     words = [power(int(t)) if powers else tick_label(t) for t in xs.ticks]
-    xs = replace(xs, end=right_edge(words))
     upright, plot = times(marks, Plot(xs, ys), y_label)
     shapes = [*frame(plot, x_label, y_label, words, heights)]
     named = _edge_names(edges, powers)
@@ -272,27 +271,33 @@ def scatter_chart(
     """
     known = [k for k, point in enumerate(points) if all(map(math.isfinite, point))]
     shown = [known[k] for k in _spaced(len(known), _SCATTERED)]
-    across = [points[k][0] for k in shown] + [x for x, _, _ in band]
-    up = [points[k][1] for k in shown] + [y for _, *both in band for y in both]
+    across = _limits([points[k][0] for k in shown] + [x for x, _, _ in band])
+    up = _limits([points[k][1] for k in shown] + [y for _, *both in band for y in both])
     if diagonal:
-        across = up = across + up
+        across = up = min(across[0], up[0]), max(across[1], up[1])
     bottom = TOP + _SIDE if diagonal else BOTTOM
-    ys = axis(up, bottom, TOP)
+    ys = axis([], bottom, TOP, low=up[0], high=up[1], most=8 if diagonal else 6)
     left = left_edge(map(tick_label, ys.ticks))
-    xs = axis(across, left, left + _SIDE)
-    words = list(map(tick_label, xs.ticks))
-    xs = xs if diagonal else replace(xs, end=right_edge(words))
-    edge = [(x, high) for x, _, high in band] + [(x, low) for x, low, _ in reversed(band)]
-    shapes = [*frame(Plot(xs, ys), x_label, y_label, words)]
-    if edge:
+    xs = labelled_axis(*across, left, left + _SIDE if diagonal else None)
+    ys = replace(ys, ticks=xs.ticks) if diagonal else ys
+    shapes = [*frame(Plot(xs, ys), x_label, y_label, list(map(tick_label, xs.ticks)))]
+    if band:
+        edge = [(x, high) for x, _, high in band] + [(x, low) for x, low, _ in reversed(band)]
         shapes.append(path(f"band t{tone}", through((xs(x), ys(y)) for x, y in edge) + "Z"))
     if diagonal:
-        shapes.append(line("diagonal", xs(xs.low), ys(xs.low), xs(xs.high), ys(xs.high)))
+        shapes.append(line("diagonal", xs.start, ys.start, xs.end, ys.end))
     for k in shown:
         x, y = points[k]
         tip = tips[k] if tips else f"{x_label} {figure(x)}\n{y_label} {figure(y)}"
         shapes.append(dot(f"t{tone} many", xs(x), ys(y), 2.6, tip))
     return svg(title, description, shapes, height=bottom + HEIGHT - BOTTOM)
+
+
+def _limits(values: Sequence[float]) -> tuple[float, float]:
+    """From the smallest to the largest, and a little room for what is drawn there."""
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    room = 0.04 * (high - low) or abs(high) / 10 or 1.0
+    return low - room, high + room
 
 
 def _short(value: float) -> float | None:

@@ -38,7 +38,7 @@ def document(
     """
     style, script = (_resource(name) for name in ("report.css", "report.js"))
     page = render(
-        "page.html",
+        "pages/templates/page.html",
         title=title,
         sections=sections,
         heading=heading,

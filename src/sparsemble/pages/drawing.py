@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
-from sparsemble.pages.axes import Axis, tick_label
+from sparsemble.pages.axes import Axis, axis, tick_label
 from sparsemble.pages.render import render
 from sparsemble.pages.shapes import dot, line, path, through, word
 
@@ -71,9 +71,17 @@ def left_edge(heights: Iterable[str]) -> float:
     return max(LEFT, 10 + max(map(text_width, heights), default=0))
 
 
-def right_edge(words: Sequence[str]) -> float:
-    """Where it ends so that half of the word below its last tick does."""
-    return WIDTH - max(20, text_width(words[-1]) / 2 if words else 0)
+def labelled_axis(low: float, high: float, start: float, end: float | None = None) -> Axis:
+    """A horizontal axis with as many ticks as there is room for the words below them.
+
+    Unless its end is given, half of the last word finds room there.
+    """
+    for most in (8, 6, 5, 4):
+        found = axis([], start, end or WIDTH, low=low, high=high, most=most)
+        wide = [text_width(tick_label(tick)) for tick in found.ticks]
+        if sum(wide) < 0.8 * (WIDTH - start):
+            break
+    return found if end else replace(found, end=WIDTH - max(20, wide[-1] / 2))
 
 
 def frame(
@@ -170,7 +178,7 @@ def svg(
     `rise` is room above the usual height.
     """
     return render(
-        "chart.html",
+        "pages/templates/chart.html",
         title=title,
         description=description,
         shapes=shapes,

@@ -14,15 +14,17 @@ from markupsafe import Markup
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+_BLOCKS = "pages/templates/blocks.html"
+
 
 def render(template: str, **values: object) -> Markup:
-    """A file of `templates`, filled; a value that is missing raises."""
+    """A template, named by its path within the package, filled; a missing value raises."""
     return Markup(_environment().get_template(template).render(values))
 
 
 def render_block(name: str, **fields: object) -> Markup:
     """One of the macros in `blocks.html`, filled."""
-    html: Markup = getattr(_environment().get_template("blocks.html").module, name)(**fields)
+    html: Markup = getattr(_environment().get_template(_BLOCKS).module, name)(**fields)
     return html
 
 
@@ -33,15 +35,14 @@ def _environment() -> Environment:
     from sparsemble.pages import images, numbers
 
     environment = Environment(
-        loader=PackageLoader("sparsemble.pages"),
+        loader=PackageLoader("sparsemble", ""),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters = (
-        *(numbers.figure, numbers.count, numbers.size, numbers.duration),
-        *(images.grey_png, images.data_uri),
-    )
-    environment.filters.update({function.__name__: function for function in filters})
+    for shown in (numbers.figure, numbers.count, numbers.size, numbers.duration):
+        environment.filters[shown.__name__] = shown
+    for drawn in (images.ink_png, images.grey_png, images.data_uri):
+        environment.filters[drawn.__name__] = drawn
     return environment

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from sparsemble.pages.blocks import Code, Folded, Paragraph, Section, Table
+from markupsafe import Markup
+
+from sparsemble.pages.blocks import Folded, Fragment, Paragraph, Section, Table
 from sparsemble.pages.numbers import size
 from sparsemble.reports.facts import Facts
 
@@ -12,9 +14,10 @@ def repeating(facts: Facts) -> Section:
     known = facts.background
     total = sum(number for _, number in known.files)
     files = [(name, size(number)) for name, number in known.files]
+    recipe = Markup("<pre><code>{}</code></pre>").format(known.recipe)
     blocks = [
         Paragraph("Saved as a file, this recipe gives the same run: sparsemble learn recipe.toml"),
-        Folded("Recipe", [Code(known.recipe)]),
+        Folded("Recipe", [Fragment(recipe)]),
         Table(["Computed with", ""], list(known.environment.items()), texts=(0, 1)),
         Folded(
             f"{len(files)} files in {known.folder}, {size(total)}", [Table(["File", "Size"], files)]

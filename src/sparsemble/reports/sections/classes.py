@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 from sparsemble.ensemble.metrics import BINS
-from sparsemble.pages.blocks import (
-    Block,
-    Figure,
-    Fragment,
-    Grid,
-    Heading,
-    Listing,
-    Paragraph,
-    Section,
-)
+from sparsemble.pages.blocks import Block, Figure, Fragment, Grid, Listing, Paragraph, Section
 from sparsemble.pages.charts import Bars, bar_chart, reliability_chart
 from sparsemble.pages.render import render
-from sparsemble.reports.measures.classes import ClassFacts, Doubted
+from sparsemble.reports.measures.classes import ClassFacts
 
 _CLASSES = 30
 """More classes than this are shown by their commonest confusions only."""
@@ -82,7 +73,12 @@ def confusions(classes: ClassFacts) -> Section:
     blocks: list[Block] = [Paragraph(lead)]
     if len(names) <= _CLASSES:
         shades = [_shades(row, true) for true, row in enumerate(classes.confusion)]
-        grid = render("confusion.html", names=names, counts=classes.confusion, shades=shades)
+        grid = render(
+            "reports/sections/confusions.html",
+            names=names,
+            counts=classes.confusion,
+            shades=shades,
+        )
         blocks.append(Fragment(grid))
     elif wrong:
         blocks.append(Listing([f"{t} taken for {p}: {n:,}" for n, t, p in wrong[:_PAIRS]]))
@@ -99,21 +95,9 @@ def _shades(row: tuple[int, ...], true: int) -> list[float]:
 
 def doubts(classes: ClassFacts) -> Section:
     """The examples the ensemble is least sure of."""
-    blocks = [
-        Paragraph(
-            "Two kinds of doubt. Where the members disagree (mutual information), more or "
-            "different training could help. Where they agree that it is a close call (entropy), "
-            "the example itself is unclear."
-        ),
-        Heading("Members disagree"),
-        _examples(classes.by_information, "The members disagree about no example more than others"),
-        Heading("Altogether unsure"),
-        _examples(classes.by_entropy, "The ensemble is as sure of one example as of any other"),
-    ]
-    return Section("doubts", "The most uncertain examples", blocks)
-
-
-def _examples(doubted: tuple[Doubted, ...], otherwise: str) -> Block:
-    if not doubted:
-        return Paragraph(f"{otherwise}, so none is shown.")
-    return Fragment(render("doubts.html", examples=doubted))
+    shown = render(
+        "reports/sections/doubts.html",
+        by_information=classes.by_information,
+        by_entropy=classes.by_entropy,
+    )
+    return Section("doubts", "The most uncertain examples", [Fragment(shown)])

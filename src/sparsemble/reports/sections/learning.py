@@ -50,21 +50,18 @@ def _along(curves: Curves) -> Figure:
         lines.append(Line(f"{curve.stage}, alone", curve.alone, tone, dots=True, faint=True))
         lines.append(Line(f"{curve.stage}, averaged", curve.together, tone, label=curve.stage))
     ends = ", ".join(f"{c.stage} {figure(c.together[-1])}" for c in curves.stages)
+    caption = f"On {curves.measured_on}. All networks averaged: {ends}."
     values = [v for curve in curves.stages for v in (*curve.alone, *curve.together)]
     drawing = line_chart(
         f"{curves.metric} along the learning",
-        f"On {curves.measured_on}. All networks averaged: {ends}.",
+        caption,
         range(1, len(curves.final.alone) + 1),
         lines,
         x_label="Sample",
         y_label=curves.metric,
         log=_wide(values),
     )
-    return Figure(
-        f"{curves.metric} after each stage",
-        drawing,
-        f"On {curves.measured_on}. All networks averaged: {ends}.",
-    )
+    return Figure(f"{curves.metric} after each stage", drawing, caption)
 
 
 def _by_number(curves: Curves, summary: Summary) -> Figure:
@@ -88,11 +85,8 @@ def _by_number(curves: Curves, summary: Summary) -> Figure:
         y_label=curves.metric,
         levels=levels,
     )
-    return Figure(
-        "How many members does it take?",
-        drawing,
-        f"{curves.metric} of the first members together, on {curves.measured_on}.",
-    )
+    caption = f"{curves.metric} of the first members together, on {curves.measured_on}."
+    return Figure("How many members does it take?", drawing, caption)
 
 
 def _figures(curves: Curves) -> Folded:
@@ -141,28 +135,24 @@ def _heading(trace: StageTrace) -> str:
 
 
 def _trace_charts(trace: StageTrace) -> list[Figure]:
-    wanted = [
-        ("Loss and potential", ("loss", "potential"), (None, None)),
-        ("Share of groups near zero", ("near_zero",), (0.0, None)),
-        ("Learning rate", ("rate",), (0.0, None)),
-        ("Noise ÷ gradient step", ("noise",), (None, None)),
-    ]
+    wanted = (
+        ("Loss and potential", ("loss", "potential"), None),
+        ("Share of groups near zero", ("near_zero",), 0.0),
+        ("Learning rate", ("rate",), 0.0),
+        ("Noise ÷ gradient step", ("noise",), None),
+    )
     charts = []
-    for title, fields, limits in wanted:
+    for title, fields, low in wanted:
         values = [v for c in trace.chains for f in fields for v in getattr(c, f)]
         known = [v for v in values if math.isfinite(v)]
         if known and (any(known) or "noise" not in fields):
-            log = limits == (None, None) and _wide(known)
-            charts.append(_trace_chart(trace, title, fields, limits, log))
+            log = low is None and _wide(known)
+            charts.append(_trace_chart(trace, title, fields, low=low, log=log))
     return charts
 
 
 def _trace_chart(
-    trace: StageTrace,
-    title: str,
-    fields: tuple[str, ...],
-    limits: tuple[float | None, float | None],
-    log: bool,
+    trace: StageTrace, title: str, fields: tuple[str, ...], *, low: float | None, log: bool
 ) -> Figure:
     longest: ChainTrace = max(trace.chains, key=lambda chain: len(chain.epochs))
     single = len(trace.chains) == 1
@@ -192,8 +182,7 @@ def _trace_chart(
         marks=marks,
         events=trace.sampled if "loss" in fields else (),
         log=log,
-        low=limits[0],
-        high=limits[1],
+        low=low,
     )
     marked = "Triangles: samples were taken. " if trace.sampled and "loss" in fields else ""
     undone = "Where a divergence was undone stands ↩. " if trace.setbacks else ""

@@ -6,26 +6,13 @@ import math
 
 import numpy as np
 
-from sparsemble.pages.blocks import (
-    Block,
-    Figure,
-    Folded,
-    Fragment,
-    Grid,
-    Paragraph,
-    Picture,
-    Pictures,
-    Scale,
-    Section,
-    Table,
-)
+from sparsemble.pages.blocks import Block, Figure, Folded, Fragment, Grid, Paragraph, Section, Table
 from sparsemble.pages.charts import Bars, Mark, bar_chart
-from sparsemble.pages.images import ink_png
 from sparsemble.pages.numbers import count
 from sparsemble.pages.render import render
 from sparsemble.reports.facts import Facts
 from sparsemble.reports.measures.classes import image_side
-from sparsemble.reports.measures.patterns import DECADES, LEVELS, MatrixPictures
+from sparsemble.reports.measures.patterns import DECADES, LEVELS
 from sparsemble.reports.measures.sizes import NetworkSize, Sizes
 from sparsemble.reports.measures.spreads import FamilySpread, Spreads
 
@@ -36,67 +23,23 @@ _FAMILIES = 6
 def patterns(facts: Facts) -> Section:
     """Figure 5, a member at a time."""
     number = len(facts.sizes.members)
-    learned = facts.pictures[0][0].learned is not None
-    lead = (
-        "Every weight matrix, as pruned: ink where weights are left, blank where all are gone. "
-        "Blank rows and columns are units that went; this is what makes a network faster, "
-        "while scattered zeros only make it smaller."
+    shown = render(
+        "reports/sections/patterns.html",
+        members=facts.pictures,
+        number=number,
+        decades=DECADES,
+        inputs=facts.readers,
+        levels=None if facts.readers is None else _levels(facts.readers, number),
     )
-    if learned:
-        lead += (
-            " Beside it the sample it came from: the stronger the ink, the larger the weight, on a "
-            f"scale of {DECADES} powers of ten below the largest."
-        )
-    members = [
-        [_matrix(matrix, member) for matrix in matrices]
-        for member, matrices in enumerate(facts.pictures, 1)
-    ]
-    blocks: list[Block] = [
-        Paragraph(lead),
-        Scale("small, or few left", "large, or all left", "inks")
-        if learned
-        else Scale("few left", "all left", "inks"),
-        Fragment(render("members.html", members=members, number=number)),
-    ]
-    if facts.readers is not None:
-        blocks.append(_readers(facts.readers, number))
-    return Section("patterns", "Sparsity patterns", blocks)
+    return Section("patterns", "Sparsity patterns", [Fragment(shown)])
 
 
-def _matrix(matrix: MatrixPictures, member: int) -> Figure:
-    rows, columns = matrix.shape
-    high, wide = matrix.pruned.block
-    about = f"{matrix.name} of member {member}, {rows} × {columns} weights"
-    pair = [
-        (Picture(ink_png(one.levels), f"{about}, {state}", tiles=matrix.tiles), f"{state}{left}")
-        for state, one, left in (
-            ("as learned", matrix.learned, ""),
-            ("as pruned", matrix.pruned, f": {100 * matrix.kept:.1f} % left"),
-        )
-        if one is not None
-    ]
-    tiles = f" ({matrix.tiles} gates)" if matrix.tiles > 1 else ""
-    dots = "" if (high, wide) == (1, 1) else f" A dot stands for {high} × {wide} weights."
-    return Figure(
-        f"{matrix.reads} → {matrix.makes}",
-        Pictures(pair),
-        f"{matrix.name}, {rows} × {columns}; rows: {matrix.rows}{tiles}, columns: "
-        f"{matrix.columns}.{dots}",
-    )
-
-
-def _readers(readers: tuple[int, ...], members: int) -> Block:
+def _levels(readers: tuple[int, ...], members: int) -> np.ndarray | None:
+    """How many members read each input, as ink; nothing if that is no image, or all ink."""
     side = image_side((len(readers),))
-    unread = sum(n == 0 for n in readers)
-    some = f"{unread} of {len(readers)} inputs are read by no member"
-    if side is None or unread == 0:
-        every = sum(n == members for n in readers)
-        return Paragraph(f"{some}, {every} by all of them.")
-    levels = np.ceil(np.array(readers).reshape(side) * (LEVELS - 1) / members).astype(np.uint8)
-    label = f"Inputs by how many members read them; {some}"
-    drawn = Picture(ink_png(levels), label, square=True)
-    caption = f"{some}; full ink: read by all of them."
-    return Grid([Figure("Inputs that are read", drawn, caption)], "narrow")
+    if side is None or 0 not in readers:
+        return None
+    return np.ceil(np.array(readers).reshape(side) * (LEVELS - 1) / members).astype(np.uint8)
 
 
 def spreads(found: Spreads) -> Section:
@@ -123,8 +66,6 @@ def _weights(found: Spreads) -> Figure:
         for k, (name, value) in enumerate(found.thresholds.items())
         if value > 0
     ]
-    if found.width is not None:
-        marks.append(Mark(math.log10(found.width), "near zero", f"{found.width:.3g}"))
     total = sum(found.weights.counts)
     cut = ", ".join(f"{v:.2g} in {name}" for name, v in list(found.thresholds.items())[:4])
     drawing = bar_chart(
@@ -134,7 +75,7 @@ def _weights(found: Spreads) -> Figure:
         [Bars("weights", tuple(map(float, found.weights.counts)), 5)],
         x_label="Magnitude of a weight",
         y_label="Weights, root scale",
-        marks=marks,
+        marks=[*marks, *_near_zero(found)],
         powers=True,
         root=True,
     )
@@ -143,9 +84,6 @@ def _weights(found: Spreads) -> Figure:
 
 
 def _family(family: FamilySpread, found: Spreads) -> Figure:
-    marks = []
-    if found.width is not None:
-        marks.append(Mark(math.log10(found.width), "near zero", f"{found.width:.3g}"))
     near = "" if found.width is None else f" {family.near_zero} of {family.groups} are near zero."
     drawing = bar_chart(
         f"Sizes of the groups: {family.name}",
@@ -154,11 +92,16 @@ def _family(family: FamilySpread, found: Spreads) -> Figure:
         [Bars("groups", tuple(map(float, family.histogram.counts)), 0)],
         x_label="Size of a group's weights",
         y_label="Groups",
-        marks=marks,
+        marks=_near_zero(found),
         powers=True,
     )
     note = f"{family.groups} groups of {family.size} weights each.{near}"
     return Figure(f"Groups: {family.name}", drawing, note)
+
+
+def _near_zero(found: Spreads) -> list[Mark]:
+    width = found.width
+    return [] if width is None else [Mark(math.log10(width), "near zero", f"{width:.3g}")]
 
 
 def costs(facts: Facts) -> Section:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from itertools import groupby
 
 from sparsemble.data.vocabulary import END
-from sparsemble.pages.blocks import Fragment, Heading, Paragraph, Quote, Scale, Section, Table
+from sparsemble.pages.blocks import Fragment, Section, Table
 from sparsemble.pages.render import render
 from sparsemble.reports.measures.words import Position, TextFacts
 
@@ -15,45 +16,21 @@ _PIVOT = 0.1
 
 def reading(text: TextFacts) -> Section:
     """The beginning of the validation text, coloured by how well it was foreseen."""
-    anywhere = text.positions[0]
-    blocks = [
-        Paragraph(
-            "The beginning of the validation text. Every word is coloured by the probability the "
-            "ensemble gave it before it came; point at a word, or touch it, for what was expected."
-        ),
-        Scale("not foreseen", "foreseen", "words"),
-        Fragment(render("words.html", words=map(_word, text.positions))),
-        Heading("Where the members disagree most"),
-        _table(text, text.most)
-        if text.most
-        else Paragraph(
-            "Nowhere more than elsewhere: at every word of this text their disagreement is "
-            f"{anywhere.mutual_information:.3f}."
-        ),
-        Heading("Where the ensemble is surest"),
-        _table(text, text.least)
-        if text.least
-        else Paragraph(
-            "Nowhere more than elsewhere: at every word of this text the entropy is "
-            f"{anywhere.entropy:.2f}. The ensemble seems not to heed the words that came before."
-        ),
-    ]
-    return Section("reading", "Reading a text", blocks)
+    shown = render(
+        "reports/sections/reading.html",
+        words=map(_word, text.positions),
+        most=_table(text, text.most),
+        least=_table(text, text.least),
+        anywhere=text.positions[0],
+    )
+    return Section("reading", "Reading a text", [Fragment(shown)])
 
 
 def sample_text(text: TextFacts) -> Section:
     """Words drawn from the ensemble."""
-    lines: list[list[str]] = [[]]
-    for word in text.drawn:
-        if word == END:
-            lines.append([])
-        else:
-            lines[-1].append(word)
-    blocks = [
-        Paragraph("Drawn word by word from the ensemble's probabilities."),
-        Quote([" ".join(line) for line in lines if line]),
-    ]
-    return Section("sample", "A text of its own", blocks)
+    lines = [" ".join(line) for ends, line in groupby(text.drawn, END.__eq__) if not ends]
+    shown = render("reports/sections/sample.html", lines=lines)
+    return Section("sample", "A text of its own", [Fragment(shown)])
 
 
 def _word(position: Position) -> dict[str, object]:
