@@ -74,17 +74,17 @@ def line_chart(
     marks: Sequence[Mark] = (),
     events: Sequence[float] = (),
     low: float | None = None,
-    high: float | None = None,
     log: bool = False,
 ) -> Markup:
     """Lines over counted places (members, epochs).
 
-    `levels` are horizontal, `marks` upright, `events` small marks on the axis.
+    `levels` are horizontal, `marks` upright, `events` small marks on the axis; `low` is where
+    the upright axis begins.
     """
     places, lines = _thinned(places, lines)
     ends = _ends(lines, levels)
     values = [v for line in lines for v in line.values] + [mark.at for mark in levels]
-    ys = log_axis(values, BOTTOM, TOP) if log else axis(values, BOTTOM, TOP, low=low, high=high)
+    ys = log_axis(values, BOTTOM, TOP) if log else axis(values, BOTTOM, TOP, low=low)
     left = left_edge(map(tick_label, ys.ticks))
     right = WIDTH - 12 - _BOLD * max((text_width(label) for label, _, _ in ends), default=0)
     xs = whole_axis(int(min(places)), math.ceil(max(places)), left, right)

@@ -79,7 +79,7 @@ def labelled_axis(low: float, high: float, start: float, end: float | None = Non
     for most in (8, 6, 5, 4):
         found = axis([], start, end or WIDTH, low=low, high=high, most=most)
         wide = [text_width(tick_label(tick)) for tick in found.ticks]
-        if sum(wide) < 0.8 * (WIDTH - start):
+        if sum(wide) < 0.8 * ((end or WIDTH) - start):
             break
     return found if end else replace(found, end=WIDTH - max(20, wide[-1] / 2))
 
