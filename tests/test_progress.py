@@ -15,7 +15,7 @@ from sparsemble.recipes import load_recipe
 from sparsemble.runs import learn
 from sparsemble.runs.folder import RunFolder
 from sparsemble.runs.meter import Meter
-from sparsemble.runs.pace import Pace, duration
+from sparsemble.runs.pace import Pace
 from sparsemble.runs.progress import TerminalProgress
 from sparsemble.stages import EpochRecord, History, Observer, Rollback, Sample, SampleRecord
 
@@ -187,13 +187,6 @@ def test_the_pace_is_that_of_the_last_minute():
     now[0] = 183
     pace.mark(520)
     assert pace.rate == pytest.approx(10)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "said"), [(12, "12 s"), (119, "119 s"), (300, "5 min"), (9000, "2.5 h")]
-)
-def test_durations_are_said_plainly(seconds, said):
-    assert duration(seconds) == said
 
 
 def shown(terminal: bool) -> str:

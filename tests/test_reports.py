@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 import shutil
-import struct
 import tomllib
-import zlib
 from collections import Counter
 from pathlib import Path
 
@@ -23,8 +21,6 @@ from sparsemble.members import compact
 from sparsemble.priors import Gaussian, GroupSparse, SumPrior
 from sparsemble.recipes import Recipe, builtin_names, load_recipe
 from sparsemble.reports import collect
-from sparsemble.reports.axes import axis, spread_out, tick_label, whole_axis
-from sparsemble.reports.images import grey_png, ink_png
 from sparsemble.reports.measures.advice import advise
 from sparsemble.reports.measures.background import recipe_text
 from sparsemble.reports.measures.classes import class_facts, confusion, image_side, reliability_bins
@@ -700,68 +696,3 @@ def test_a_run_that_lost_all_its_weights_is_told_so(tmp_path):
     assert (facts.classes.by_information, facts.classes.by_entropy) == ((), ())
     wanting = {a.topic for a in facts.advice if a.verdict == "attention"}
     assert "what was learned" in wanting
-
-
-# --- pictures and axes -----------------------------------------------------------------------
-
-
-def decoded(png: bytes) -> tuple[tuple[int, ...], np.ndarray, dict[bytes, bytes]]:
-    """A PNG of unfiltered lines: header, samples, other chunks; every checksum verified."""
-    assert png[:8] == b"\x89PNG\r\n\x1a\n"
-    chunks: dict[bytes, bytes] = {}
-    at = 8
-    while at < len(png):
-        (length,) = struct.unpack(">I", png[at : at + 4])
-        kind, body = png[at + 4 : at + 8], png[at + 8 : at + 8 + length]
-        assert struct.unpack(">I", png[at + 8 + length : at + 12 + length])[0] == zlib.crc32(
-            kind + body
-        )
-        chunks[kind] = body
-        at += 12 + length
-    assert next(iter(chunks)) == b"IHDR"
-    assert list(chunks)[-1] == b"IEND"
-    header = struct.unpack(">IIBBBBB", chunks.pop(b"IHDR"))
-    width, height, depth = header[:3]
-    raw = np.frombuffer(zlib.decompress(chunks.pop(b"IDAT")), np.uint8).reshape(height, -1)
-    assert not raw[:, 0].any()
-    bits = np.unpackbits(raw[:, 1:], axis=1)[:, : width * depth].reshape(height, width, depth)
-    return header, (bits * (1 << np.arange(depth)[::-1])).sum(-1), chunks
-
-
-@pytest.mark.parametrize("shape", [(1, 1), (3, 5), (2, 8)])
-def test_ink_is_a_png_of_sixteen_opacities(shape):
-    levels = (np.arange(shape[0] * shape[1]) % 16).reshape(shape)
-    header, values, chunks = decoded(ink_png(levels))
-    assert header == (shape[1], shape[0], 4, 3, 0, 0, 0)
-    assert (values == levels).all()
-    assert list(chunks[b"tRNS"]) == [17 * k for k in range(16)]
-    assert chunks[b"PLTE"] == bytes(48)
-
-
-def test_grey_is_a_png_of_bytes():
-    values = np.array([[0, 128, 255], [1, 2, 3]])
-    header, found, _ = decoded(grey_png(values))
-    assert header == (3, 2, 8, 0, 0, 0, 0)
-    assert (found == values).all()
-
-
-@pytest.mark.parametrize("levels", [np.full((2, 2), 16), np.zeros((0, 2)), np.zeros(3)])
-def test_what_is_no_picture_is_refused(levels):
-    with pytest.raises(ValueError, match="levels 0 to 15"):
-        ink_png(levels)
-
-
-def test_axes_have_round_ticks_and_cover_the_values():
-    found = axis([0.013, 0.087, math.nan], 0, 100)
-    assert found.ticks == (0.0, 0.02, 0.04, 0.06, 0.08, 0.1)
-    assert (found(0.0), found(0.1)) == (0, 100)
-    flat = axis([3.0, 3.0], 0, 1)
-    assert flat.low < 3 < flat.high
-    nearly = axis([2.30610736, 2.30610737], 0, 1)
-    assert len(set(map(tick_label, nearly.ticks))) == len(nearly.ticks) > 2
-    assert whole_axis(1, 18, 0, 1).ticks == (1.0, 5.0, 10.0, 15.0)
-
-
-def test_labels_are_moved_apart_in_order():
-    assert spread_out([10, 11, 50], 14, 0, 100) == [10, 24, 50]
-    assert spread_out([99, 98], 14, 0, 100) == [100, 86]

@@ -35,14 +35,3 @@ class Pace:
     def left(self, total: int) -> float | None:
         """Seconds until `total` steps are done."""
         return (total - self._marks[-1][1]) / self.rate if self.rate > 0 else None
-
-
-def duration(seconds: float) -> str:
-    """Seconds as people say them.
-
-    >>> duration(27.1), duration(300), duration(8000)
-    ('27 s', '5 min', '2.2 h')
-    """
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

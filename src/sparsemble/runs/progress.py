@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Column
 
-from sparsemble.runs.pace import Pace, duration
+from sparsemble.pages.numbers import duration
+from sparsemble.runs.pace import Pace
 from sparsemble.stages import ChainState, EpochRecord, Observer, Rollback, SampleRecord
 
 _WORDS = {"chain": "sampling", "retrain": "retraining"}

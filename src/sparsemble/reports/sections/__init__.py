@@ -1,1 +1,1 @@
-"""The parts of a report's page: one file a theme, values in, HTML out."""
+"""The sections of a report: one file a theme, facts in, blocks out; templates lie beside."""

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
-from sparsemble.reports.charts import Line, Mark, line_chart
+from sparsemble.pages.blocks import Block, Figure, Folded, Grid, Heading, Paragraph, Section, Table
+from sparsemble.pages.charts import Line, Mark, line_chart
+from sparsemble.pages.numbers import figure
 from sparsemble.reports.facts import Facts
-from sparsemble.reports.markup import Html, element, joined, table
 from sparsemble.reports.measures.curves import Curves
 from sparsemble.reports.measures.summary import Summary
-from sparsemble.reports.measures.traces import ChainTrace, StageTrace
-from sparsemble.reports.numbers import figure
-from sparsemble.reports.sections.parts import Section, folded, framed, said
+from sparsemble.reports.measures.traces import ChainTrace, Setback, StageTrace
 
 _TONES = {"sampled": 1, "pruned": 3, "retrained": 2}
 _WIDE = 8.0
@@ -20,55 +20,51 @@ _WIDE = 8.0
 
 def stages(facts: Facts) -> Section:
     """Figures 4a and 4b."""
-    parts = [
-        said(
+    blocks: list[Block] = [
+        Paragraph(
             "Every sample of the chain is pruned, made compact and retrained. Open dots are single "
             "networks after each of these stages, lines the average of the first one, two, … of "
             "them. A line below its dots is what averaging gains."
         )
     ]
     if not facts.has_samples:
-        parts.append(
-            said(
+        blocks.append(
+            Paragraph(
                 "The samples of the chain are not in the run's folder, so only the final members "
                 "are shown; name the folder they lie in with --samples."
             )
         )
-    drawn = [
+    charts = [
         chart
         for curves in facts.curves
         for chart in (_along(curves), _by_number(curves, facts.summary))
     ]
-    parts.append(element("div", *drawn, class_="grid"))
-    parts += [_figures(curves) for curves in facts.curves]
-    return Section("stages", "What each stage did", joined(parts))
+    blocks += [Grid(charts), *map(_figures, facts.curves)]
+    return Section("stages", "What each stage did", blocks)
 
 
-def _along(curves: Curves) -> Html:
+def _along(curves: Curves) -> Figure:
     lines = []
     for curve in curves.stages:
         tone = _TONES[curve.stage]
         lines.append(Line(f"{curve.stage}, alone", curve.alone, tone, dots=True, faint=True))
         lines.append(Line(f"{curve.stage}, averaged", curve.together, tone, label=curve.stage))
     ends = ", ".join(f"{c.stage} {figure(c.together[-1])}" for c in curves.stages)
+    caption = f"On {curves.measured_on}. All networks averaged: {ends}."
     values = [v for curve in curves.stages for v in (*curve.alone, *curve.together)]
     drawing = line_chart(
         f"{curves.metric} along the learning",
-        f"On {curves.measured_on}. All networks averaged: {ends}.",
+        caption,
         range(1, len(curves.final.alone) + 1),
         lines,
         x_label="Sample",
         y_label=curves.metric,
         log=_wide(values),
     )
-    return framed(
-        f"{curves.metric} after each stage",
-        drawing,
-        f"On {curves.measured_on}. All networks averaged: {ends}.",
-    )
+    return Figure(f"{curves.metric} after each stage", drawing, caption)
 
 
-def _by_number(curves: Curves, summary: Summary) -> Html:
+def _by_number(curves: Curves, summary: Summary) -> Figure:
     final = curves.final
     levels = []
     # Over a part of the text the baseline's figure would not compare.
@@ -89,14 +85,11 @@ def _by_number(curves: Curves, summary: Summary) -> Html:
         y_label=curves.metric,
         levels=levels,
     )
-    return framed(
-        "How many members does it take?",
-        drawing,
-        f"{curves.metric} of the first members together, on {curves.measured_on}.",
-    )
+    caption = f"{curves.metric} of the first members together, on {curves.measured_on}."
+    return Figure("How many members does it take?", drawing, caption)
 
 
-def _figures(curves: Curves) -> Html:
+def _figures(curves: Curves) -> Folded:
     header = ["Sample"]
     for curve in curves.stages:
         header += [f"{curve.stage}, alone", "averaged"]
@@ -104,37 +97,34 @@ def _figures(curves: Curves) -> Html:
         [str(k + 1), *(figure(v[k]) for c in curves.stages for v in (c.alone, c.together))]
         for k in range(len(curves.final.alone))
     ]
-    return folded(f"{curves.metric}: the figures", table(header, rows))
+    return Folded(f"{curves.metric}: the figures", [Table(header, rows)])
 
 
 def traces(facts: Facts) -> Section:
     """Loss, potential, groups near zero, rate and noise of both stages."""
-    parts: list[Html] = [
-        said(
+    blocks: list[Block] = [
+        Paragraph(
             "The potential is the loss plus what the prior adds; a chain samples well when it "
             "neither falls nor rises after burn-in. A group near zero is one that the prior holds "
             "there against the noise."
         )
     ]
     if not facts.traces:
-        parts.append(said("The run's folder holds no trace of its stages."))
+        blocks.append(Paragraph("The run's folder holds no trace of its stages."))
     for trace in facts.traces:
-        parts.append(element("h3", _heading(trace)))
-        parts.append(element("div", *_trace_charts(trace), class_="grid"))
+        blocks += [Heading(_heading(trace)), Grid(_trace_charts(trace))]
         if trace.setbacks:
-            rows = [
-                [
-                    f"{s.chain + 1}",
-                    f"{s.epoch:.2f}",
-                    s.reason,
-                    f"{s.back_to}",
-                    f"{s.rate_factor:.3g}",
-                ]
-                for s in trace.setbacks
-            ]
-            header = ["Chain", "Epoch", "What happened", "Back to epoch", "Rate ×"]
-            parts.append(folded(f"Rollbacks: {len(rows)}", table(header, rows, texts=(0, 2))))
-    return Section("traces", "The stages, epoch by epoch", joined(parts))
+            blocks.append(_rollbacks(trace.setbacks))
+    return Section("traces", "The stages, epoch by epoch", blocks)
+
+
+def _rollbacks(setbacks: Sequence[Setback]) -> Folded:
+    header = ["Chain", "Epoch", "What happened", "Back to epoch", "Rate ×"]
+    rows = [
+        [f"{s.chain + 1}", f"{s.epoch:.2f}", s.reason, f"{s.back_to}", f"{s.rate_factor:.3g}"]
+        for s in setbacks
+    ]
+    return Folded(f"Rollbacks: {len(rows)}", [Table(header, rows, texts=(0, 2))])
 
 
 def _heading(trace: StageTrace) -> str:
@@ -144,30 +134,26 @@ def _heading(trace: StageTrace) -> str:
     return "Stage 2: retraining" if count == 1 else f"Stage 2: retraining, {count} members"
 
 
-def _trace_charts(trace: StageTrace) -> list[Html]:
-    wanted = [
-        ("Loss and potential", ("loss", "potential"), (None, None)),
-        ("Share of groups near zero", ("near_zero",), (0.0, None)),
-        ("Learning rate", ("rate",), (0.0, None)),
-        ("Noise ÷ gradient step", ("noise",), (None, None)),
-    ]
+def _trace_charts(trace: StageTrace) -> list[Figure]:
+    wanted = (
+        ("Loss and potential", ("loss", "potential"), None),
+        ("Share of groups near zero", ("near_zero",), 0.0),
+        ("Learning rate", ("rate",), 0.0),
+        ("Noise ÷ gradient step", ("noise",), None),
+    )
     charts = []
-    for title, fields, limits in wanted:
+    for title, fields, low in wanted:
         values = [v for c in trace.chains for f in fields for v in getattr(c, f)]
         known = [v for v in values if math.isfinite(v)]
         if known and (any(known) or "noise" not in fields):
-            log = limits == (None, None) and _wide(known)
-            charts.append(_trace_chart(trace, title, fields, limits, log))
+            log = low is None and _wide(known)
+            charts.append(_trace_chart(trace, title, fields, low=low, log=log))
     return charts
 
 
 def _trace_chart(
-    trace: StageTrace,
-    title: str,
-    fields: tuple[str, ...],
-    limits: tuple[float | None, float | None],
-    log: bool,
-) -> Html:
+    trace: StageTrace, title: str, fields: tuple[str, ...], *, low: float | None, log: bool
+) -> Figure:
     longest: ChainTrace = max(trace.chains, key=lambda chain: len(chain.epochs))
     single = len(trace.chains) == 1
     who = "chain" if trace.stage == "chain" else "member"
@@ -196,12 +182,11 @@ def _trace_chart(
         marks=marks,
         events=trace.sampled if "loss" in fields else (),
         log=log,
-        low=limits[0],
-        high=limits[1],
+        low=low,
     )
     marked = "Triangles: samples were taken. " if trace.sampled and "loss" in fields else ""
     undone = "Where a divergence was undone stands ↩. " if trace.setbacks else ""
-    return framed(title, drawing, f"{marked}{undone}At the end: {last}.")
+    return Figure(title, drawing, f"{marked}{undone}At the end: {last}.")
 
 
 def _wide(values: list[float]) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from itertools import groupby
 
 from sparsemble.data.vocabulary import END
-from sparsemble.reports.markup import Html, element, joined, table
+from sparsemble.pages.blocks import Fragment, Section, Table
+from sparsemble.pages.render import render
 from sparsemble.reports.measures.words import Position, TextFacts
-from sparsemble.reports.sections.parts import Section, said
 
 _PIVOT = 0.1
 """A word of this probability is left uncoloured."""
@@ -15,78 +16,39 @@ _PIVOT = 0.1
 
 def reading(text: TextFacts) -> Section:
     """The beginning of the validation text, coloured by how well it was foreseen."""
-    parts = [
-        said(
-            "The beginning of the validation text. Every word is coloured by the probability the "
-            "ensemble gave it before it came; point at a word, or touch it, for what was expected."
-        ),
-        element(
-            "p",
-            element(
-                "span", "not foreseen", element("i", class_="words"), "foreseen", class_="scale"
-            ),
-        ),
-        element("p", *map(_word, text.positions), class_="reading"),
-        element("h3", "Where the members disagree most"),
-        _table(text, text.most) if text.most else said(_agreement(text.positions[0])),
-        element("h3", "Where the ensemble is surest"),
-        _table(text, text.least) if text.least else said(_sameness(text.positions[0])),
-    ]
-    return Section("reading", "Reading a text", joined(parts))
+    shown = render(
+        "reports/sections/reading.html",
+        words=map(_word, text.positions),
+        most=_table(text, text.most),
+        least=_table(text, text.least),
+        anywhere=text.positions[0],
+    )
+    return Section("reading", "Reading a text", [Fragment(shown)])
 
 
 def sample_text(text: TextFacts) -> Section:
     """Words drawn from the ensemble."""
-    lines: list[list[str]] = [[]]
-    for word in text.drawn:
-        if word == END:
-            lines.append([])
-        else:
-            lines[-1].append(word)
-    shown = [" ".join(line) for line in lines if line]
-    parts = [
-        said("Drawn word by word from the ensemble's probabilities."),
-        element("blockquote", *(element("p", line) for line in shown)),
-    ]
-    return Section("sample", "A text of its own", joined(parts))
+    lines = [" ".join(line) for ends, line in groupby(text.drawn, END.__eq__) if not ends]
+    shown = render("reports/sections/sample.html", lines=lines)
+    return Section("sample", "A text of its own", [Fragment(shown)])
 
 
-def _word(position: Position) -> Html:
-    ends = position.word == END
-    likely = position.probability >= _PIVOT
+def _word(position: Position) -> dict[str, object]:
+    """A word as the template shows it."""
     # By logarithm from the pivot: up to certainty, and down to one in ten thousand.
     share = math.log(max(position.probability, 1e-9) / _PIVOT) / math.log(1 / _PIVOT)
-    strength = share if likely else min(1.0, -share / 3)
     expected = "\n".join(f"{p:6.1%}  {word}" for word, p in position.top)
-    tip = (
-        f"{position.word}: {position.probability:.2%}\nentropy {position.entropy:.2f}, "
-        f"disagreement {position.mutual_information:.3f}\n{expected}"
-    )
-    word = element(
-        "span",
-        "⏎" if ends else position.word,
-        class_=("high" if likely else "low") + (" end" if ends else ""),
-        style=f"--share:{strength:.2f}",
-        data_tip=tip,
-    )
-    return joined([word, element("br") if ends else " "])
+    return {
+        "text": position.word,
+        "ends": position.word == END,
+        "likely": share >= 0,
+        "strength": share if share >= 0 else min(1.0, -share / 3),
+        "tip": f"{position.word}: {position.probability:.2%}\nentropy {position.entropy:.2f}, "
+        f"disagreement {position.mutual_information:.3f}\n{expected}",
+    }
 
 
-def _agreement(anywhere: Position) -> str:
-    return (
-        "Nowhere more than elsewhere: at every word of this text their disagreement is "
-        f"{anywhere.mutual_information:.3f}."
-    )
-
-
-def _sameness(anywhere: Position) -> str:
-    return (
-        "Nowhere more than elsewhere: at every word of this text the entropy is "
-        f"{anywhere.entropy:.2f}. The ensemble seems not to heed the words that came before."
-    )
-
-
-def _table(text: TextFacts, indices: tuple[int, ...]) -> Html:
+def _table(text: TextFacts, indices: tuple[int, ...]) -> Table:
     header = ["After", "came", "Probability", "Entropy", "Disagreement", "Expected"]
     rows = []
     for index in indices:
@@ -95,4 +57,4 @@ def _table(text: TextFacts, indices: tuple[int, ...]) -> Html:
         expected = ", ".join(f"{word} {p:.0%}" for word, p in one.top[:3])
         figures = (f"{one.probability:.1%}", f"{one.entropy:.2f}", f"{one.mutual_information:.3f}")
         rows.append([f"… {context}", one.word, *figures, expected])
-    return table(header, rows, texts=(0, 1, 5))
+    return Table(header, rows, texts=(0, 1, 5))

@@ -40,3 +40,14 @@ def figure(number: float | None) -> str:
     if abs(number) >= 1000 or float(number).is_integer():
         return f"{number:,.0f}"
     return f"{number:.2f}" if abs(number) >= 1 else f"{number:#.3g}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them.
+
+    >>> duration(27.1), duration(300), duration(8000)
+    ('27 s', '5 min', '2.2 h')
+    """
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -6,8 +6,11 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from sparsemble.reports.axes import Axis, tick_label
-from sparsemble.reports.markup import Html, element, joined
+from markupsafe import Markup
+
+from sparsemble.pages.axes import Axis, axis, tick_label
+from sparsemble.pages.render import render
+from sparsemble.pages.shapes import dot, line, path, through, word
 
 WIDTH, HEIGHT = 480, 290
 LEFT, TOP, BOTTOM = 54, 32, HEIGHT - 46
@@ -17,6 +20,11 @@ FONT = 17
 _ROW = 18
 _ROWS = 2
 """Rows of words above the plot at most; what finds no place there is left to the pointer."""
+_SMALL = "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"
+_WIDTHS = (
+    dict.fromkeys(".,:;' ijlft", 0.36) | dict.fromkeys(_SMALL, 0.42) | dict.fromkeys("mwMW", 0.95)
+)
+"""Of letters that are not of the usual width, in units of their size."""
 
 
 @dataclass(frozen=True)
@@ -49,18 +57,31 @@ class Plot:
     rise: float = 0
 
 
-def text_width(word: str) -> float:
-    """How wide a word is at most, in the letters of a phone.
+def text_width(text: str) -> float:
+    """How wide words are at most, in the letters of a phone.
 
     >>> round(text_width("101.952"))
     72
     """
-    return FONT * sum(0.36 if c in ".,:;' ijlft" else 0.95 if c in "mwMW" else 0.65 for c in word)
+    return FONT * sum(_WIDTHS.get(letter, 0.65) for letter in text)
 
 
 def left_edge(heights: Iterable[str]) -> float:
     """Where a plot begins so that the words beside its ticks find room."""
     return max(LEFT, 10 + max(map(text_width, heights), default=0))
+
+
+def labelled_axis(low: float, high: float, start: float, end: float | None = None) -> Axis:
+    """A horizontal axis with as many ticks as there is room for the words below them.
+
+    Unless its end is given, half of the last word finds room there.
+    """
+    for most in (8, 6, 5, 4):
+        found = axis([], start, end or WIDTH, low=low, high=high, most=most)
+        wide = [text_width(tick_label(tick)) for tick in found.ticks]
+        if sum(wide) < 0.8 * ((end or WIDTH) - start):
+            break
+    return found if end else replace(found, end=WIDTH - max(20, wide[-1] / 2))
 
 
 def frame(
@@ -69,57 +90,45 @@ def frame(
     y_label: str,
     words: Sequence[str],
     heights: Sequence[str] | None = None,
-) -> Iterable[Html]:
+) -> Iterable[Markup]:
     """Grid, ticks and the axes' names."""
     xs, ys = plot.xs, plot.ys
-    ends = {"x1": xs.start, "x2": xs.end}
-    for value, word in zip(ys.ticks, heights or map(tick_label, ys.ticks), strict=True):
+    for value, height in zip(ys.ticks, heights or map(tick_label, ys.ticks), strict=True):
         y = ys(value)
-        yield element("line", class_="grid", **ends, y1=y, y2=y)
-        yield element("text", word, class_="tick end", x=xs.start - 7, y=y + 4)
-    for value, word in zip(xs.ticks, words, strict=True):
-        yield element("text", word, class_="tick middle", x=xs(value), y=ys.start + 17)
-    yield element("line", class_="base", **ends, y1=ys.start, y2=ys.start)
-    yield element("text", x_label, class_="name end", x=xs.end, y=ys.start + 38)
-    yield element("text", y_label, class_="name", x=4, y=TOP - 17 - plot.rise)
+        yield line("grid", xs.start, y, xs.end, y)
+        yield word(height, "tick end", xs.start - 7, y + 4)
+    for value, below in zip(xs.ticks, words, strict=True):
+        yield word(below, "tick middle", xs(value), ys.start + 17)
+    yield line("base", xs.start, ys.start, xs.end, ys.start)
+    yield word(x_label, "name end", xs.end, ys.start + 38)
+    yield word(y_label, "name", 4, TOP - 17 - plot.rise)
 
 
-def drawn(line: Line, places: Sequence[float], plot: Plot) -> Html:
-    """A line, broken where values are missing, or its dots."""
-    kind = f"t{line.tone}{' faint' if line.faint else ''}"
+def drawn(series: Line, places: Sequence[float], plot: Plot) -> list[Markup]:
+    """A line, broken where values are missing, or its dots; a single point is a dot as well."""
+    kind = f"t{series.tone}{' faint' if series.faint else ''}"
     points = [
         (plot.xs(x), plot.ys(v)) if math.isfinite(v) else None
-        for x, v in zip(places, line.values, strict=True)
+        for x, v in zip(places, series.values, strict=True)
     ]
-    if line.dots:
-        dots = (
-            element("circle", class_=f"dot {kind}", cx=p[0], cy=p[1], r=3.2) for p in points if p
-        )
-        return joined(dots)
-    path, pen = [], "M"
-    for point in points:
-        if point is None:
-            pen = "M"
-            continue
-        path.append(f"{pen}{point[0]:.1f} {point[1]:.1f}")
-        pen = "L"
-    alone = points[0] if len(points) == 1 else None
-    dot = element("circle", class_=f"dot {kind}", cx=alone[0], cy=alone[1], r=3.2) if alone else ""
-    return joined([element("path", class_=f"line {kind}", d="".join(path)), dot])
+    dots = [dot(kind, *point) for point in points if point]
+    if series.dots:
+        return dots
+    return [path(f"line {kind}", through(points)), *(dots if len(points) == 1 else [])]
 
 
-def event(x: float) -> Html:
+def event(x: float) -> Markup:
     """A small mark on the axis."""
-    return element("path", class_="event", d=f"M{x:.1f} {BOTTOM - 7}l3.5 6h-7z")
+    return path("event", f"M{x:.1f} {BOTTOM - 7}l3.5 6h-7z")
 
 
-def level(mark: Mark, plot: Plot) -> Html:
+def level(mark: Mark, plot: Plot) -> Markup:
     """A horizontal mark."""
     y = plot.ys(mark.at)
-    return element("line", class_="mark", x1=plot.xs.start, x2=plot.xs.end, y1=y, y2=y)
+    return line("mark", plot.xs.start, y, plot.xs.end, y)
 
 
-def times(marks: Sequence[Mark], plot: Plot, y_label: str) -> tuple[list[Html], Plot]:
+def times(marks: Sequence[Mark], plot: Plot, y_label: str) -> tuple[list[Markup], Plot]:
     """Upright marks within the plot, their words above it where no curve passes; the plot risen.
 
     The y-axis' name, if it has one, stands above them.
@@ -137,10 +146,8 @@ def times(marks: Sequence[Mark], plot: Plot, y_label: str) -> tuple[list[Html], 
             y = TOP - 6 - _ROW * row
             top = y - 10
             kind = "label level end" if leftwards else "label level"
-            at = place[1] if leftwards else place[0]
-            words.append(element("text", mark.label, class_=kind, x=at, y=y))
-        ends = {"x1": x, "x2": x, "y1": top, "y2": BOTTOM}
-        lines.append(element("line", class_="mark", **ends, data_tip=mark.tip or None))
+            words.append(word(mark.label, kind, place[1] if leftwards else place[0], y))
+        lines.append(line("mark", x, top, x, BOTTOM, mark.tip))
     above = len(rows) if y_label else max(0, len(rows) - 1)
     return [*lines, *words], replace(plot, rise=_ROW * above)
 
@@ -160,26 +167,25 @@ def _free_row(rows: list[list[tuple[float, float]]], place: tuple[float, float])
 def svg(
     title: str,
     description: str,
-    parts: Iterable[str],
+    shapes: Iterable[Markup],
     *,
     height: float = HEIGHT,
     rise: float = 0,
-    data_chart: str | None = None,
-) -> Html:
-    """A chart with its title and description; `data_chart` is what the page's script reads.
+    readout: str = "",
+) -> Markup:
+    """A chart with its title and description; `readout` is what the page's script shows.
 
     `rise` is room above the usual height.
     """
-    return element(
-        "svg",
-        element("title", title),
-        element("desc", description),
-        *parts,
-        class_="chart",
-        role="img",
-        viewBox=f"0 {-rise:g} {WIDTH} {height + rise:g}",
-        tabindex=0 if data_chart else None,
-        data_chart=data_chart,
+    return render(
+        "pages/templates/chart.html",
+        title=title,
+        description=description,
+        shapes=shapes,
+        width=WIDTH,
+        height=height,
+        rise=rise,
+        readout=readout,
     )
 
 
@@ -189,4 +195,4 @@ def power(exponent: int) -> str:
     >>> power(-3), power(12)
     ('10⁻³', '10¹²')
     """
-    return "10" + str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return "10" + str(exponent).translate(str.maketrans("-0123456789", _SMALL))

@@ -1,0 +1,56 @@
+"""The file around the sections: one HTML file, readable without a network, on paper, on a phone.
+
+Its only script is the one in `report.js`; the policy in its head lets no other run, and nothing be
+loaded.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from importlib.resources import files
+
+from markupsafe import Markup
+
+from sparsemble.pages.blocks import Section
+from sparsemble.pages.render import render
+
+
+def document(
+    title: str,
+    sections: Sequence[Section],
+    *,
+    heading: str,
+    lead: str,
+    chips: Sequence[str] = (),
+    footer: str = "",
+) -> str:
+    """A whole page.
+
+    Args:
+        title: What the browser calls it.
+        sections: Its contents, each reached by a link at the top or side.
+        heading: What stands at its top.
+        lead: What stands below the heading.
+        chips: A few words each on what the page is about.
+        footer: What stands at its end.
+    """
+    style, script = (_resource(name) for name in ("report.css", "report.js"))
+    page = render(
+        "pages/templates/page.html",
+        title=title,
+        sections=sections,
+        heading=heading,
+        lead=lead,
+        chips=chips,
+        footer=footer,
+        style=style,
+        script=script,
+        digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+    )
+    return str(page)
+
+
+def _resource(name: str) -> Markup:
+    return Markup((files("sparsemble.pages") / name).read_text(encoding="utf-8"))
