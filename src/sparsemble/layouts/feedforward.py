@@ -1,55 +1,21 @@
 """Feed-forward networks: any `nn.Sequential` of linear layers, activations and dropout.
 
-Every layer boundary is a space. Groups hold the *outgoing* connections of each input and hidden
-unit (the paper's choice, after Scardapane et al. 2017) or the *incoming* connections of each
-hidden unit.
+Every layer boundary is a space.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from torch import Tensor, nn
 
 from sparsemble.errors import InputError
-from sparsemble.layouts.layers import ELEMENTWISE, flat_layers, is_elementwise
-from sparsemble.structure import Family, Layout, Matrix, Role, Slot, Space, SpaceKind
-
-Grouping = Literal["outgoing", "incoming"]
-
-
-def feedforward(
-    inputs: int,
-    hidden: Sequence[int],
-    classes: int,
-    *,
-    activation: str = "relu",
-    dropout: float = 0.0,
-) -> nn.Sequential:
-    """A feed-forward network that returns logits.
-
-    >>> feedforward(784, [300, 100], 10)[0]
-    Linear(in_features=784, out_features=300, bias=True)
-    """
-    if activation not in ELEMENTWISE:
-        raise InputError(f"activation {activation!r} is not one of {', '.join(ELEMENTWISE)}")
-    if not all(isinstance(size, int) and size > 0 for size in (inputs, *hidden, classes)):
-        raise InputError(f"layer sizes {inputs}, {hidden}, {classes} must be positive integers")
-    if not 0 <= dropout < 1:
-        raise InputError(f"dropout = {dropout}: must be at least 0 and below 1")
-    layers: list[nn.Module] = []
-    width = inputs
-    for size in hidden:
-        layers += [nn.Linear(width, size), ELEMENTWISE[activation][0]()]
-        if dropout:
-            layers.append(nn.Dropout(dropout))
-        width = size
-    return nn.Sequential(*layers, nn.Linear(width, classes))
+from sparsemble.networks.gaussian_noise import GaussianNoise
+from sparsemble.networks.layers import ELEMENTWISE, flat_layers, is_elementwise
+from sparsemble.structure import Layout, Matrix, Role, Slot, Space, SpaceKind
 
 
-def feedforward_layout(network: nn.Module, grouping: Grouping = "outgoing") -> Layout:
+def feedforward_layout(network: nn.Module) -> Layout:
     """Describe a feed-forward `nn.Sequential`.
 
     >>> from torch import nn
@@ -57,8 +23,6 @@ def feedforward_layout(network: nn.Module, grouping: Grouping = "outgoing") -> L
     >>> [(space.name, space.size) for space in feedforward_layout(net).spaces]
     [('inputs', 4), ('hidden1', 3), ('outputs', 2)]
     """
-    if grouping not in ("outgoing", "incoming"):
-        raise InputError(f"grouping {grouping!r} is not 'outgoing' or 'incoming'")
     linears, activations = _read(network)
     count = len(linears)
     names = ["inputs", *(f"hidden{k}" for k in range(1, count)), "outputs"]
@@ -82,9 +46,8 @@ def feedforward_layout(network: nn.Module, grouping: Grouping = "outgoing") -> L
     layout = Layout(
         tuple(spaces),
         tuple(slots),
-        _families(slots, names, grouping),
         tuple(Matrix(name or "linear", (_joined(name, "weight"),)) for name, _ in linears),
-        name=f"feedforward/{grouping}",
+        name="feedforward",
     )
     layout.check(dict(network.named_parameters()))
     return layout
@@ -116,7 +79,7 @@ def _read(
             activations[-1].append(layer)
         elif type(layer) is nn.Flatten and not linears:
             continue
-        elif type(layer) is not nn.Dropout:
+        elif type(layer) not in (nn.Dropout, GaussianNoise):
             raise InputError(_unknown(name, layer))
     if not linears:
         raise InputError(f"the network has no nn.Linear layer: {network}")
@@ -134,17 +97,6 @@ def _unknown(name: str, layer: nn.Module) -> str:
         f"layer {name!r} ({layer}) is not known to the feed-forward layout, which takes nn.Linear, "
         f"nn.Dropout, a leading nn.Flatten and {known}; "
         "write a Layout by hand for other networks"
-    )
-
-
-def _families(slots: Sequence[Slot], names: list[str], grouping: Grouping) -> tuple[Family, ...]:
-    if grouping == "outgoing":
-        wanted, role = names[:-1], Role.CONSUMER
-    else:
-        wanted, role = names[1:-1], Role.PRODUCER
-    return tuple(
-        Family(f"{grouping} {name}", tuple(s for s in slots if s.space == name and s.role is role))
-        for name in wanted
     )
 
 

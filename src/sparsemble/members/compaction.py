@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from sparsemble.errors import InputError
-from sparsemble.layouts.layers import note_sizes
 from sparsemble.members.member import Member, Origin
+from sparsemble.networks.layers import note_sizes
 from sparsemble.structure import Layout, Role, Survivors, survivors
 from sparsemble.structure.groups import group_sizes
 
@@ -32,6 +32,11 @@ def masked(network: nn.Module, masks: Mapping[str, Tensor]) -> nn.Module:
 @torch.no_grad()
 def compact(network: nn.Module, layout: Layout, masks: Mapping[str, Tensor]) -> Member:
     """Cut `network` down to what its outputs need once the weights outside `masks` are zero.
+
+    Args:
+        network: The full one; it is left as it is.
+        layout: Its layout.
+        masks: Which weights stay, by name; a weight without a mask stays whole.
 
     >>> from sparsemble.layouts import feedforward_layout
     >>> net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
@@ -98,7 +103,7 @@ def _whole_masks(
         if mask.dtype is not torch.bool:
             raise InputError(f"the mask {name!r} is of type {mask.dtype}, not torch.bool")
     return {
-        name: masks.get(name, torch.ones_like(full[name], dtype=torch.bool))
+        name: masks.get(name, torch.ones_like(full[name], dtype=torch.bool)).cpu()
         for name in layout.weights
     }
 

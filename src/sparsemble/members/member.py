@@ -39,13 +39,20 @@ class Member(nn.Module):
         super().__init__()
         self.network = network
         self.layout = layout
-        self.masks = dict(masks)
         self.origin = origin
+        self._masked = tuple(masks)
+        for name, mask in masks.items():
+            self.register_buffer(_buffer(name), mask)
         self.inputs: Tensor | None
         space = layout.inputs
         reduced = space is not None and space.size < origin.sizes[space.name]
         kept = origin.units[space.name] if reduced and space is not None else None
-        self.register_buffer("inputs", kept, persistent=False)
+        self.register_buffer("inputs", kept)
+
+    @property
+    def masks(self) -> dict[str, Tensor]:
+        """Which weights are left, by the name of the parameter; they are buffers."""
+        return {name: self.get_buffer(_buffer(name)) for name in self._masked}
 
     @classmethod
     def dense(cls, network: nn.Module, layout: Layout) -> Member:
@@ -62,9 +69,10 @@ class Member(nn.Module):
         return cls(network, layout, masks, origin)
 
     def forward(self, inputs: Tensor, *others: Any) -> Any:
-        """Logits for (scaled) inputs; a language model takes and gives its state as well."""
-        if self.inputs is not None:
-            inputs = inputs.flatten(1).index_select(1, self.inputs)
+        """Outputs for (scaled) inputs; a recurrent network takes and gives its state as well."""
+        space = self.layout.inputs
+        if self.inputs is not None and space is not None:
+            inputs = selected(inputs, self.inputs, self.origin.sizes[space.name])
         return self.network(inputs, *others)
 
     @property
@@ -88,10 +96,22 @@ class Member(nn.Module):
                 for dim, length in enumerate(shape)
             ]
             found[name] = torch.zeros(shape, dtype=torch.bool)
-            found[name][torch.meshgrid(*positions, indexing="ij")] = self.masks[name]
+            found[name][torch.meshgrid(*positions, indexing="ij")] = self.masks[name].cpu()
         return found
 
     def _shapes(self) -> list[tuple[str, list[int]]]:
         """The weights' shapes before compaction."""
         sizes = self.origin.sizes
         return [(n, self.layout.shape_with(sizes, n, m.shape)) for n, m in self.masks.items()]
+
+
+def selected(inputs: Tensor, kept: Tensor, size: int) -> Tensor:
+    """The `kept` ones of `size` features, which stand last or are all of an example's numbers."""
+    if inputs.shape[-1] != size:
+        inputs = inputs.flatten(1)
+    return inputs.index_select(-1, kept)
+
+
+def _buffer(parameter: str) -> str:
+    """The name of a mask among buffers, which have no dots."""
+    return f"mask of {parameter.replace('.', '/')}"

@@ -1,4 +1,4 @@
-"""A stack: several members computed together, as one batched product a layer.
+"""A stack: several members computed together, as one batched product per layer.
 
 Members differ in size, so their parameters are padded with zeros and stacked along a leading
 member dimension; a padded unit is read with weight zero, so outputs are the members' own. Their
@@ -18,8 +18,9 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from sparsemble.layouts.layers import flat_layers, is_elementwise
-from sparsemble.members.member import Member
+from sparsemble.members.member import Member, selected
+from sparsemble.networks.gaussian_noise import GaussianNoise
+from sparsemble.networks.layers import flat_layers, is_elementwise
 
 _CHUNK = 512
 """Examples computed at a time when predicting: the activations then stay in the CPU's cache."""
@@ -27,6 +28,11 @@ _CHUNK = 512
 
 class Stack:
     """The members' parameters, padded and stacked, and their joint forward pass."""
+
+    @staticmethod
+    def fits(networks: Sequence[nn.Module]) -> bool:
+        """Can such members, or networks, be stacked? Recurrent layers have no batched form."""
+        return not any(isinstance(layer, nn.RNNBase) for layer in networks[0].modules())
 
     def __init__(self, members: Sequence[Member]) -> None:
         self.members = list(members)
@@ -49,7 +55,7 @@ class Stack:
             for name in members[0].masks
         }
         self._layers = list(flat_layers(self.network))
-        plain = (nn.Linear, nn.Dropout, nn.Flatten)
+        plain = (nn.Linear, nn.Dropout, nn.Flatten, GaussianNoise)
         known = all(type(layer) in plain or is_elementwise(layer) for _, layer in self._layers)
         self._forward = self._feedforward if known else self._any_network
 
@@ -58,13 +64,13 @@ class Stack:
         self.network.train(mode)
 
     def __call__(self, inputs: Tensor) -> Tensor:
-        """Logits of every member, `(members, batch, classes)`."""
+        """Outputs of every member, `(members, batch, outputs)`."""
         return self._forward(inputs)
 
     def predict(
-        self, inputs: Tensor, then: Callable[[Tensor], Tensor] = lambda logits: logits
+        self, inputs: Tensor, then: Callable[[Tensor], Tensor] = lambda outputs: outputs
     ) -> Tensor:
-        """`then(logits)` of every member without gradients, in chunks that bound the memory."""
+        """`then(outputs)` of every member without gradients, in chunks that bound the memory."""
         was_training = self.network.training
         self.train(False)
         try:
@@ -72,7 +78,7 @@ class Stack:
                 parts = [then(self._forward(chunk)) for chunk in inputs.split(_CHUNK)]
         finally:
             self.train(was_training)
-        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=-2)
+        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
 
     def write_back(self) -> None:
         """Copy the stacked parameters into the members."""
@@ -104,8 +110,9 @@ class Stack:
     def _selected(self, inputs: Tensor) -> Tensor:
         """The inputs that any member reads."""
         for space, union in self._shared.items():
-            if len(union) < self.members[0].origin.sizes[space]:
-                return inputs.flatten(1).index_select(1, union)
+            size = self.members[0].origin.sizes[space]
+            if len(union) < size:
+                return selected(inputs, union.to(inputs.device), size)
         return inputs
 
     def _feedforward(self, inputs: Tensor) -> Tensor:
@@ -115,18 +122,21 @@ class Stack:
                 prefix = f"{name}." if name else ""
                 weight = self.parameters[f"{prefix}weight"]
                 hidden = _batched_linear(hidden, weight, self.parameters.get(f"{prefix}bias"))
+            elif type(layer) is GaussianNoise:
+                noise = self.parameters[f"{name}.log_variance"].unsqueeze(2)
+                hidden = torch.cat([hidden, noise.expand_as(hidden)], dim=1)
             elif type(layer) is not nn.Flatten:
                 hidden = layer(hidden)
         return hidden.transpose(1, 2)
 
     def _any_network(self, inputs: Tensor) -> Tensor:
         def one(parameters: Mapping[str, Tensor], batch: Tensor) -> Tensor:
-            logits: Tensor = functional_call(self.network, dict(parameters), (batch,))
-            return logits
+            outputs: Tensor = functional_call(self.network, dict(parameters), (batch,))
+            return outputs
 
         together = torch.vmap(one, in_dims=(0, None), randomness="different")
-        logits: Tensor = together(self.parameters, self._selected(inputs))
-        return logits
+        outputs: Tensor = together(self.parameters, self._selected(inputs))
+        return outputs
 
 
 def _union_of_inputs(members: Sequence[Member]) -> dict[str, Tensor]:

@@ -5,14 +5,17 @@ cannot disagree about what a unit owns.
 """
 
 from sparsemble.structure.costs import Cost, measure
+from sparsemble.structure.groupings import GROUPINGS, Grouping
 from sparsemble.structure.groups import GroupTerms
+from sparsemble.structure.layout import Family, Layout, Matrix, Part, Role, Slot, Space, SpaceKind
 from sparsemble.structure.survival import Survivors, survivors
-from sparsemble.structure.units import Family, Layout, Matrix, Part, Role, Slot, Space, SpaceKind
 
 __all__ = [
+    "GROUPINGS",
     "Cost",
     "Family",
     "GroupTerms",
+    "Grouping",
     "Layout",
     "Matrix",
     "Part",

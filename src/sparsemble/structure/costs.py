@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from sparsemble.structure.units import Layout
+from sparsemble.structure.layout import Layout
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from itertools import combinations
 import torch
 from torch import Tensor
 
-from sparsemble.structure.units import Family, Layout, Part, Slot
+from sparsemble.structure.layout import Family, Layout, Part, Slot
 
 
 class GroupTerms:
@@ -66,7 +66,7 @@ class GroupTerms:
         self._batch_dims = batch_dims
 
     def norms(self) -> list[Tensor]:
-        """`‖θ_g‖₂` of every group, one tensor of shape `(*batch, units)` a family."""
+        """`‖θ_g‖₂` of every group, one tensor of shape `(*batch, units)` per family."""
         squares = {name: tensor * tensor for name, tensor in self._tensors.items()}
         return [total(squares).sqrt() for total in self._sums]
 

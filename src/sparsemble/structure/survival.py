@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from sparsemble.structure.units import Layout, Role, Slot, Space, SpaceKind
+from sparsemble.structure.layout import Layout, Role, Slot, Space, SpaceKind
 
 
 @dataclass(frozen=True)

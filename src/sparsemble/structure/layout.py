@@ -117,11 +117,25 @@ class Family:
 
 @dataclass(frozen=True)
 class Matrix:
-    """What one multiplication uses: weights side by side, or a part of their rows."""
+    """What one multiplication uses: weights side by side, or a part of their rows.
+
+    `parts` names equal parts of the rows that could be multiplied one by one (an LSTM's gates).
+    """
 
     name: str
     parameters: tuple[str, ...]
     part: Part = WHOLE
+    parts: tuple[str, ...] = ()
+    whole: Matrix | None = None
+    """What it was split from."""
+
+    def split(self) -> tuple[Matrix, ...]:
+        """Its parts, each a matrix."""
+        count = len(self.parts)
+        return tuple(
+            Matrix(f"{self.name} {name}", self.parameters, Part(number, count), whole=self)
+            for number, name in enumerate(self.parts)
+        )
 
 
 @dataclass(frozen=True)
@@ -130,10 +144,13 @@ class Layout:
 
     spaces: tuple[Space, ...]
     slots: tuple[Slot, ...]
-    families: tuple[Family, ...]
     matrices: tuple[Matrix, ...]
+    families: tuple[Family, ...] = ()
+    """The groups of its weights, if a grouping has made some; see `grouped`."""
     name: str = "custom"
-    """What made it, so that a saved ensemble can be described again."""
+    """The kind of network, so that a saved ensemble can be described again."""
+    grouping: str = ""
+    """What made the groups."""
 
     @property
     def weights(self) -> tuple[str, ...]:
@@ -163,6 +180,28 @@ class Layout:
     def slots_on(self, parameter: str) -> tuple[Slot, ...]:
         """The slots that index one parameter."""
         return tuple(slot for slot in self.slots if slot.parameter == parameter)
+
+    def grouped(self, families: Sequence[Family], grouping: str = "") -> Layout:
+        """The same network with its weights in groups.
+
+        A matrix whose columns are grouped part by part is also multiplied part by part.
+        """
+        apart = {
+            slot.parameter
+            for family in families
+            for slot in family.slots
+            if slot.role is Role.CONSUMER and slot.part != WHOLE
+        }
+        matrices: list[Matrix] = []
+        for matrix in self.matrices:
+            splits = matrix.parts and apart & set(matrix.parameters)
+            matrices += matrix.split() if splits else (matrix,)
+        return replace(self, matrices=tuple(matrices), families=tuple(families), grouping=grouping)
+
+    def ungrouped(self) -> Layout:
+        """The same network without groups, its matrices multiplied as a whole again."""
+        matrices = tuple(dict.fromkeys(matrix.whole or matrix for matrix in self.matrices))
+        return replace(self, matrices=matrices, families=(), grouping="")
 
     def with_sizes(self, sizes: Mapping[str, int]) -> Layout:
         """The same description with other numbers of units; slots further along move with them."""

@@ -26,7 +26,7 @@ from sparsemble.structure.groups import group_sizes
 def one_family(units: int, *slots: Slot) -> Layout:
     """A layout of one space, `u`, whose units own what `slots` give them."""
     space = Space("u", units, SpaceKind.OUTPUT)
-    return Layout((space,), slots, (Family("groups", slots),), ())
+    return Layout((space,), slots, (), (Family("groups", slots),))
 
 
 def slot(parameter: str, dim: int, **arrangement: int) -> Slot:
@@ -162,7 +162,7 @@ class TestGradient:
         torch.testing.assert_close(gradient, expected)
 
     def test_a_layout_without_families_adds_nothing(self):
-        layout = Layout((Space("u", 2, SpaceKind.OUTPUT),), (slot("w", 0),), (), ())
+        layout = Layout((Space("u", 2, SpaceKind.OUTPUT),), (slot("w", 0),), ())
         terms = GroupTerms(layout, {"w": torch.ones(2, 2)})
         gradient = torch.zeros(2, 2)
         terms.add_gradient({"w": gradient}, 1.0)
@@ -174,7 +174,7 @@ class TestGradient:
 
 
 def owned(slot: Slot, size: int, unit: int) -> set[int]:
-    """The positions of a unit by the definition in `structure.units`."""
+    """The positions of a unit by the definition in `structure.layout`."""
     return {
         slot.offset + (t * size + unit) * slot.block + b
         for t in range(slot.tile)
@@ -243,7 +243,7 @@ def overlapping_families(draw: st.DrawFn) -> tuple[Layout, dict[str, tuple[int, 
             if len(taken) < 2 and (not chosen or draw(st.booleans())):
                 chosen.append(candidate)
         families.append(Family(f"f{number}", tuple(chosen)))
-    return Layout(tuple(spaces), tuple(slots), tuple(families), ()), shapes
+    return Layout(tuple(spaces), tuple(slots), (), tuple(families)), shapes
 
 
 def random_weights(
@@ -337,7 +337,7 @@ def test_a_layout_that_does_not_fit_the_parameters_is_refused(slots, message):
 def test_a_family_belongs_to_one_space():
     spaces = (Space("u", 2, SpaceKind.OUTPUT), Space("v", 2))
     slots = (slot("w", 0), Slot("w", 1, "v", Role.CONSUMER))
-    layout = Layout(spaces, slots, (Family("mixed", slots),), ())
+    layout = Layout(spaces, slots, (), (Family("mixed", slots),))
     with pytest.raises(InputError, match="'mixed' mixes spaces"):
         layout.check({"w": torch.zeros(2, 2)})
 
@@ -347,15 +347,15 @@ def test_names_in_a_layout_are_unique():
     family = Family("rows", (slot("w", 0),))
     parameters = {"w": torch.zeros(2, 2)}
     with pytest.raises(InputError, match="two families of the name 'rows'"):
-        Layout(spaces, family.slots, (family, family), ()).check(parameters)
+        Layout(spaces, family.slots, (), (family, family)).check(parameters)
     with pytest.raises(InputError, match="two spaces of the name 'u'"):
-        Layout(spaces * 2, family.slots, (family,), ()).check(parameters)
+        Layout(spaces * 2, family.slots, (), (family,)).check(parameters)
     product = Matrix("w", ("w",))
     with pytest.raises(InputError, match="two matrices of the name 'w'"):
-        Layout(spaces, family.slots, (family,), (product, product)).check(parameters)
+        Layout(spaces, family.slots, (product, product), (family,)).check(parameters)
 
 
 def test_a_layout_says_which_units_are_its_outputs():
-    layout = Layout((Space("u", 2),), (slot("w", 0),), (), ())
+    layout = Layout((Space("u", 2),), (slot("w", 0),), ())
     with pytest.raises(InputError, match="no output space"):
         layout.check({"w": torch.zeros(2, 2)})

@@ -1,4 +1,4 @@
-"""Language models: the network, the objective, the chain."""
+"""Language models: the network, its loss and state, the chain."""
 
 from __future__ import annotations
 
@@ -9,17 +9,20 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from scenarios import assert_close_in_law, model, text
+from scenarios import WORDS, assert_close_in_law, model, text
 from sparsemble.data import TextBatches
-from sparsemble.layouts import LanguageModel, language_layout
-from sparsemble.layouts.dropout import Dropout
+from sparsemble.layouts import layout_of
 from sparsemble.members import compact
+from sparsemble.networks import LanguageModel
+from sparsemble.networks.dropout import Dropout
 from sparsemble.priors import GroupSparse, NoPrior
-from sparsemble.samplers import Constant, SamplerSettings
-from sparsemble.stages import ChainSettings, Observer, RetrainSettings, draw_samples, prune, retrain
-from sparsemble.stages.cross_entropy import summed_cross_entropy
-from sparsemble.stages.objectives import LanguageModelling
+from sparsemble.samplers import Constant, SGLDSettings
+from sparsemble.stages import Callback, ChainSettings, RetrainSettings, draw_samples, prune, retrain
 from sparsemble.structure import GroupTerms
+from sparsemble.tasks import LanguageModelling
+from sparsemble.tasks.cross_entropy import summed_cross_entropy
+
+TASK = LanguageModelling(words=WORDS)
 
 # --- the network -----------------------------------------------------------------------------
 
@@ -87,34 +90,35 @@ def test_the_state_carries_a_text_over_segments(shared):
     torch.testing.assert_close(after, last, rtol=1e-12, atol=1e-12)
 
 
-def assert_fresh(parameters: dict[str, Tensor], spread: float) -> None:
+def assert_fresh(parameters: dict[str, Tensor], init_range: float) -> None:
     weights = torch.cat([p.detach().flatten() for p in parameters.values() if p.ndim == 2])
-    assert float(weights.abs().max()) <= spread
+    assert float(weights.abs().max()) <= init_range
     # Uniform on ±s: variance s²/3, excess kurtosis −6/5.
-    assert_close_in_law(weights, mean=0.0, variance=spread**2 / 3, excess_kurtosis=-1.2)
+    assert_close_in_law(weights, mean=0.0, variance=init_range**2 / 3, excess_kurtosis=-1.2)
     biases = torch.cat([p.detach() for p in parameters.values() if p.ndim == 1])
     assert float(biases.abs().max()) < 1e-20
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_weights_start_uniformly_within_the_spread_and_biases_at_zero(shared):
-    network = LanguageModel(50, 20, [30, 20], shared=shared, spread=0.04)
-    assert_fresh(dict(network.named_parameters()), spread=0.04)
+def test_weights_start_uniformly_within_the_range_and_biases_at_zero(shared):
+    network = LanguageModel(50, 20, [30, 20], shared=shared, init_range=0.04)
+    assert_fresh(dict(network.named_parameters()), init_range=0.04)
 
 
-def test_every_chain_starts_within_the_spread():
-    network = LanguageModel(50, 20, [30, 20], spread=0.04)
+def test_every_chain_starts_within_the_range():
+    network = LanguageModel(50, 20, [30, 20], init_range=0.04)
     batches = TextBatches(torch.randint(50, (40,)), 2, window=19)
-    still = settings(schedule=Constant(rate=1e-30), chains=2)
-    first, second = draw_samples(network, language_layout(network), batches, NoPrior(), still)
-    assert_fresh(first.parameters, spread=0.04)
-    assert_fresh(second.parameters, spread=0.04)
+    still = settings(schedule=Constant(lr=1e-30), chains=2)
+    task = LanguageModelling(words=tuple(map(str, range(50))))
+    first, second = draw_samples(network, layout_of(network), task, batches, NoPrior(), still)
+    assert_fresh(first.parameters, init_range=0.04)
+    assert_fresh(second.parameters, init_range=0.04)
     assert not torch.equal(
         first.parameters["embedding.weight"], second.parameters["embedding.weight"]
     )
 
 
-# --- the objective ---------------------------------------------------------------------------
+# --- loss and state --------------------------------------------------------------------------
 
 
 def by_hand(network: LanguageModel, inputs: Tensor, targets: Tensor, state=None) -> Tensor:
@@ -130,16 +134,16 @@ def by_hand(network: LanguageModel, inputs: Tensor, targets: Tensor, state=None)
 def test_the_loss_is_summed_over_steps_and_averaged_over_streams():
     network = model()
     inputs, targets = text(12).view(4, 3), text(12).view(4, 3)
-    loss = LanguageModelling(network, window=4)(inputs, targets)
+    loss = TASK.loss(TASK.forward(network)(inputs), targets)
     torch.testing.assert_close(loss, by_hand(network, inputs, targets), rtol=1e-12, atol=1e-12)
 
 
 def test_a_window_starts_from_the_state_the_last_one_left_without_its_gradient():
     network = model()
-    objective = LanguageModelling(network, window=4)
+    forward = TASK.forward(network)
     inputs, targets = text(24).view(8, 3), text(24).view(8, 3)
-    objective(inputs[:4], targets[:4])
-    loss = objective(inputs[4:], targets[4:])
+    forward(inputs[:4])
+    loss = TASK.loss(forward(inputs[4:]), targets[4:])
     with torch.no_grad():
         _, state = network(inputs[:4])
     expected = by_hand(network, inputs[4:], targets[4:], state)
@@ -150,25 +154,25 @@ def test_a_window_starts_from_the_state_the_last_one_left_without_its_gradient()
 
 
 def test_a_new_epoch_starts_from_the_zero_state():
-    objective = LanguageModelling(model(), window=4)
-    window = text(12).view(4, 3), text(12).view(4, 3)
-    first, second = objective(*window), objective(*window)
-    objective.begin_epoch()
-    assert objective(*window).item() == first.item() != second.item()
+    forward = TASK.forward(model())
+    inputs, targets = text(12).view(4, 3), text(12).view(4, 3)
+    first, second = (TASK.loss(forward(inputs), targets) for _ in range(2))
+    forward.reset()
+    assert TASK.loss(forward(inputs), targets).item() == first.item() != second.item()
 
 
-def test_what_is_carried_can_be_handed_to_another_objective():
+def test_what_is_carried_can_be_handed_to_another():
     network = model()
-    first, second = LanguageModelling(network, window=4), LanguageModelling(network, window=4)
-    window = text(12).view(4, 3), text(12).view(4, 3)
-    assert first.carried() == {}
-    first(*window)
-    second.carry({name: tensor.clone() for name, tensor in first.carried().items()})
-    assert len(first.carried()) == 2 * 2  # hidden and cell state of two layers
-    expected = first(*window).item()
-    assert second(*window).item() == expected
-    second.carry({})
-    assert second(*window).item() != expected
+    first, second = TASK.forward(network), TASK.forward(network)
+    inputs = text(12).view(4, 3)
+    assert first.state() == {}
+    first(inputs)
+    second.restore({name: tensor.clone() for name, tensor in first.state().items()})
+    assert len(first.state()) == 2 * 2  # hidden and cell state of two layers
+    expected = first(inputs)
+    assert torch.equal(second(inputs), expected)
+    second.restore({})
+    assert not torch.equal(second(inputs), expected)
 
 
 # --- the chain -------------------------------------------------------------------------------
@@ -176,8 +180,8 @@ def test_what_is_carried_can_be_handed_to_another_objective():
 
 def settings(**changes) -> ChainSettings:
     fields = {
-        "sampler": SamplerSettings(temperature=0),
-        "schedule": Constant(rate=0.5),
+        "sampler": SGLDSettings(temperature=0),
+        "schedule": Constant(lr=0.5),
         "epochs": 1,
         "burn_in": 0,
         "interval": 1,
@@ -186,8 +190,8 @@ def settings(**changes) -> ChainSettings:
 
 
 def sampled(network: LanguageModel, batches: TextBatches, chosen, prior=None) -> dict[str, Tensor]:
-    layout = language_layout(network)
-    return draw_samples(network, layout, batches, prior or NoPrior(), chosen)[-1].parameters
+    layout = layout_of(network)
+    return draw_samples(network, layout, TASK, batches, prior or NoPrior(), chosen)[-1].parameters
 
 
 def descend(network: LanguageModel, batches: TextBatches, *, epochs, clip, masks=None) -> None:
@@ -230,7 +234,7 @@ def test_clipping_comes_before_the_prior():
     assert norm > 0.25
     clipped = {name: p.grad * 0.25 / norm for name, p in parameters.items()}
     network.zero_grad()
-    (0.1 * GroupTerms(language_layout(network), parameters).penalty()).backward()
+    (0.1 * GroupTerms(layout_of(network), parameters).penalty()).backward()
     for name, p in parameters.items():
         prior = 0.0 if p.grad is None else p.grad
         expected = p.detach() - 0.5 * (clipped[name] + prior)
@@ -240,11 +244,11 @@ def test_clipping_comes_before_the_prior():
 def test_retraining_clips_by_the_norm_of_the_weights_that_are_left():
     # Against the loop on the whole network whose pruned weights have no gradient.
     whole, batches = model(9, 8), TextBatches(text(100), 4, window=7)
-    layout = language_layout(whole)
+    layout = layout_of(whole)
     masks = prune(dict(whole.named_parameters()), layout, sparsity=0.6)
     member = compact(copy.deepcopy(whole), layout, masks)
-    settings = RetrainSettings(epochs=3, schedule=Constant(rate=0.5), clip=0.25)
-    retrain([member], batches, NoPrior(), settings)
+    settings = RetrainSettings(epochs=3, schedule=Constant(lr=0.5), clip=0.25)
+    retrain([member], TASK, batches, NoPrior(), settings)
     own = [p.grad.square().sum() for p in member.parameters()]
     assert math.sqrt(sum(own)) == pytest.approx(0.25)  # the last step's, and it was clipped
     with torch.no_grad():
@@ -258,7 +262,7 @@ def test_retraining_clips_by_the_norm_of_the_weights_that_are_left():
 
 def test_clipping_comes_before_the_noise():
     network, batches = model(30, 4), one_batch()
-    hot = settings(clip=1e-3, sampler=SamplerSettings(temperature=3.0))
+    hot = settings(clip=1e-3, sampler=SGLDSettings(temperature=3.0))
     cold, warm = sampled(network, batches, settings(clip=1e-3)), sampled(network, batches, hot)
     noise = torch.cat([(warm[name] - cold[name]).flatten() for name in cold])
     assert_close_in_law(noise, mean=0.0, variance=2 * 0.5 * 3.0 / 4)  # 2ηT/N, N windows
@@ -269,12 +273,13 @@ def test_the_traces_perplexity_is_that_of_the_training_text():
     network, tokens = model(), text(41)
     records = []
 
-    class Log(Observer):
+    class Log(Callback):
         def epoch_ended(self, record):
             records.append(record)
 
     batches = TextBatches(tokens, 1, window=30)
-    still = settings(schedule=Constant(rate=1e-30))
-    draw_samples(network, language_layout(network), batches, NoPrior(), still, observer=Log())
+    still = settings(schedule=Constant(lr=1e-30))
+    draw_samples(network, layout_of(network), TASK, batches, NoPrior(), still, callback=Log())
     total = by_hand(network, tokens[:-1].view(-1, 1), tokens[1:].view(-1, 1))
-    assert records[0].perplexity == pytest.approx(math.exp(total.item() / 40), rel=1e-9)
+    assert records[0].metric == "perplexity"
+    assert records[0].figure == pytest.approx(math.exp(total.item() / 40), rel=1e-9)

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from scenarios import full_masks
-from sparsemble.layouts import LanguageModel, language_layout
-from sparsemble.members import Member, compact, listed, masked
-from sparsemble.members.listing import ListedLSTM
+from sparsemble.layouts import layout_of
+from sparsemble.members import Member, compact, masked, with_sparse_layers
+from sparsemble.members.sparse_layers import SparseLSTM
+from sparsemble.networks import LanguageModel
 from sparsemble.stages import prune
 
 GROUPINGS = ("untied", "tied", "iss")
@@ -28,7 +29,7 @@ I2, H2 = "layers.1.weight_ih_l0", "layers.1.weight_hh_l0"
 
 def language_model(words, embedding, hidden, *, shared=False, biases="random") -> LanguageModel:
     """All weights are non-zero; `biases` are all zero, all random, or half of each."""
-    network = LanguageModel(words, embedding, list(hidden), shared=shared, spread=1.5).double()
+    network = LanguageModel(words, embedding, list(hidden), shared=shared, init_range=1.5).double()
     with torch.no_grad():
         for parameter in network.parameters():
             if parameter.ndim == 1 and biases != "zero":
@@ -52,7 +53,7 @@ def assert_same_outputs(member: Member, network: LanguageModel, masks: dict[str,
     text = torch.randint(network.embedding.num_embeddings, (9, 3))
     segments = [text[:4], text[4:5], text[5:]]
     expected = logits(masked(network, masks), segments)
-    for form in (member.network.eval(), listed(member, least_area=0)):
+    for form in (member.network.eval(), with_sparse_layers(member, least_area=0)):
         torch.testing.assert_close(logits(form, segments), expected, rtol=1e-10, atol=1e-10)
 
 
@@ -97,7 +98,7 @@ def without_units(masks: dict[str, Tensor], network: LanguageModel, share: float
 @st.composite
 def masks_for(draw: st.DrawFn, network: LanguageModel) -> dict[str, Tensor]:
     """Of any density, from which rows, columns, units and whole matrices may be missing."""
-    masks = full_masks(language_layout(network), network)
+    masks = full_masks(layout_of(network), network)
     for mask in masks.values():
         rows = torch.rand(len(mask), 1) < draw(st.sampled_from([1.0, 1.0, 0.8, 0.6]))
         columns = torch.rand(1, mask.shape[1]) < draw(st.sampled_from([1.0, 1.0, 0.8, 0.6]))
@@ -114,11 +115,11 @@ def masks_for(draw: st.DrawFn, network: LanguageModel) -> dict[str, Tensor]:
 @given(st.data(), language_models(), st.sampled_from(GROUPINGS))
 def test_any_compacted_language_model_gives_the_masked_ones_logits(data, network, grouping):
     masks = data.draw(masks_for(network))
-    member = compact(network, language_layout(network, grouping), masks)
+    member = compact(network, layout_of(network, grouping), masks)
     assert_same_outputs(member, network, masks)
 
     parameters = dict(member.network.named_parameters())
-    assert member.layout == language_layout(member.network, grouping)
+    assert member.layout == layout_of(member.network, grouping)
     for name, mask in member.masks.items():
         assert mask.shape == parameters[name].shape
         assert not parameters[name][~mask].any()
@@ -129,7 +130,7 @@ def test_any_compacted_language_model_gives_the_masked_ones_logits(data, network
 @settings(max_examples=100)
 @given(st.data(), language_models())
 def test_compacting_a_compact_language_model_again_changes_nothing(data, network):
-    once = compact(network, language_layout(network), data.draw(masks_for(network)))
+    once = compact(network, layout_of(network), data.draw(masks_for(network)))
     twice = compact(once.network, once.layout, once.masks)
     assert twice.cost == once.cost
     assert_same_outputs(twice, once.network, once.masks)
@@ -144,7 +145,7 @@ class Scene:
     def __init__(self, *hidden: int, embedding=2, shared=False, biases="random") -> None:
         embedding = hidden[-1] if shared else embedding
         self.network = language_model(4, embedding, hidden, shared=shared, biases=biases)
-        self.layout = language_layout(self.network)
+        self.layout = layout_of(self.network)
         self.masks = full_masks(self.layout, self.network)
 
     def without(self, name: str, rows, columns) -> None:
@@ -318,9 +319,9 @@ def test_a_tied_layer_has_one_list_of_rows_and_one_of_columns():
     scene.without(H2, ALL, 1)  # unit 1 is still read by the decoder
     for name in (I2, H2):
         scene.without(name, [1, 4, 9, 10], ALL)
-    member = compact(scene.network, language_layout(scene.network, "tied"), scene.masks)
-    layer = listed(member, least_area=0).layers[1]
-    assert isinstance(layer, ListedLSTM)
+    member = compact(scene.network, layout_of(scene.network, "tied"), scene.masks)
+    layer = with_sparse_layers(member, least_area=0).layers[1]
+    assert isinstance(layer, SparseLSTM)
     (matrix,) = layer.matrices
     rows = [0, 2, 3, 5, 6, 7, 8, 11]
     lists = (matrix.rows.tolist(), matrix.reads.tolist(), matrix.recurrent_reads.tolist())
@@ -345,8 +346,8 @@ def test_an_untied_layer_has_two_lists_for_every_gate():
         for lists in wanted.values():
             for row, column in itertools.product(lists[0], lists[place]):
                 scene.masks[name][row, column] = True
-    member = compact(scene.network, language_layout(scene.network, "untied"), scene.masks)
-    layer = listed(member, least_area=0).layers[0]
+    member = compact(scene.network, layout_of(scene.network, "untied"), scene.masks)
+    layer = with_sparse_layers(member, least_area=0).layers[0]
     found = [
         (m.rows.tolist(), m.reads.tolist(), m.recurrent_reads.tolist()) for m in layer.matrices
     ]
@@ -363,25 +364,25 @@ def test_a_word_without_decoder_weights_is_predicted_by_its_bias(shared):
     scene = Scene(2, shared=shared)
     scene.without(E if shared else D, 1, ALL)
     member = compact(scene.network, scene.layout, scene.masks)
-    decoder = listed(member, least_area=0).decoder
-    assert decoder.matrix.rows.tolist() == [0, 2, 3]
-    out = logits(listed(member, least_area=0), [torch.tensor([[0, 1, 2, 3]]).T])
+    decoder = with_sparse_layers(member, least_area=0).decoder
+    assert decoder.matrices[0].rows.tolist() == [0, 2, 3]
+    out = logits(with_sparse_layers(member, least_area=0), [torch.tensor([[0, 1, 2, 3]]).T])
     assert bool((out[..., 1] == scene.network.decoder.bias[1]).all())
     assert_same_outputs(member, scene.network, scene.masks)
 
 
-def test_small_layers_are_not_listed_unless_asked():
+def test_small_layers_are_not_sparse_unless_asked():
     scene = Scene(3, 2)
     scene.without("layers.1.weight_hh_l0", slice(None), slice(None))
     member = compact(scene.network, scene.layout, scene.masks)
-    assert listed(member) is member.network
-    assert listed(member, least_area=0) is not member.network
+    assert with_sparse_layers(member) is member.network
+    assert with_sparse_layers(member, least_area=0) is not member.network
 
 
 def test_where_lists_save_nothing_the_network_itself_is_used():
     scene = Scene(3, 2)
     member = compact(scene.network, scene.layout, scene.masks)
-    assert listed(member, least_area=0) is member.network
+    assert with_sparse_layers(member, least_area=0) is member.network
 
 
 # --- pruning ---------------------------------------------------------------------------------
@@ -391,7 +392,7 @@ def test_where_lists_save_nothing_the_network_itself_is_used():
 def test_one_threshold_over_all_matrices_says_which_weights_go(shared):
     network = language_model(6, 4, [5, 4], shared=shared)
     weights = {name: p.detach() for name, p in network.named_parameters() if p.ndim == 2}
-    masks = prune(dict(network.named_parameters()), language_layout(network), sparsity=0.7)
+    masks = prune(dict(network.named_parameters()), layout_of(network), sparsity=0.7)
     assert set(masks) == set(weights)  # no bias among them
     total = 6 * 4 * (1 if shared else 2) + 20 * (4 + 5) + 16 * (5 + 4)
     assert sum(int(mask.sum()) for mask in masks.values()) == round(0.3 * total)
@@ -404,8 +405,8 @@ def test_biases_of_units_that_stay_are_untouched():
     network = language_model(4, 2, [3, 2])
     member = compact(
         network,
-        language_layout(network),
-        prune(dict(network.named_parameters()), language_layout(network), sparsity=0.3),
+        layout_of(network),
+        prune(dict(network.named_parameters()), layout_of(network), sparsity=0.3),
     )
     stayed = torch.tensor(kept(member)["layer1"])
     gates = torch.cat([gate * 3 + stayed for gate in range(4)])

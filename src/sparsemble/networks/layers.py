@@ -13,6 +13,7 @@ from typing import Any
 from torch import nn
 
 from sparsemble.errors import InputError
+from sparsemble.networks.gaussian_noise import GaussianNoise
 
 ELEMENTWISE: dict[str, tuple[type[nn.Module], tuple[str, ...]]] = {
     "relu": (nn.ReLU, ()),
@@ -37,7 +38,11 @@ DROPOUT: dict[str, tuple[type[nn.Module], tuple[str, ...]]] = {"dropout": (nn.Dr
 FLATTEN: dict[str, tuple[type[nn.Module], tuple[str, ...]]] = {
     "flatten": (nn.Flatten, ("start_dim", "end_dim"))
 }
-_PLAIN = ELEMENTWISE | DROPOUT | FLATTEN
+NOISE: dict[str, tuple[type[nn.Module], tuple[str, ...]]] = {
+    "gaussian_noise": (GaussianNoise, ("outputs",))
+}
+_PLAIN = ELEMENTWISE | DROPOUT | FLATTEN | NOISE
+_GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 _ELEMENTWISE_TYPES = tuple(cls for cls, _ in ELEMENTWISE.values())
 
 
@@ -63,8 +68,8 @@ def note_sizes(layer: nn.Module, leaf: str, shape: Sequence[int]) -> None:
         layer.out_features, layer.in_features = shape
     elif isinstance(layer, nn.Embedding) and leaf == "weight":
         layer.num_embeddings, layer.embedding_dim = shape
-    elif isinstance(layer, nn.LSTM) and leaf == "weight_ih_l0":
-        layer.hidden_size, layer.input_size = shape[0] // 4, shape[1]
+    elif isinstance(layer, nn.RNNBase) and leaf == "weight_ih_l0":
+        layer.hidden_size, layer.input_size = shape[0] // _GATES[layer.mode], shape[1]
 
 
 def describe_layer(layer: nn.Module) -> dict[str, Any]:

@@ -19,8 +19,10 @@ from torch import Tensor, nn
 
 from scenarios import full_masks
 from sparsemble.errors import InputError
-from sparsemble.layouts import LanguageModel, language_layout, layout_of
+from sparsemble.layouts import language_layout, layout_of
+from sparsemble.networks import LanguageModel
 from sparsemble.structure import GroupTerms, Layout, measure
+from sparsemble.structure.groupings import grouped
 from sparsemble.structure.groups import group_sizes
 
 GROUPINGS = ("untied", "tied", "iss")
@@ -91,12 +93,12 @@ class TestUntied:
     def test_with_an_embedding_of_its_own(self):
         network = model()
         expected = [*table_groups(E), *table_groups(D), *self.layers]
-        assert groups_of(language_layout(network, "untied"), network) == Counter(expected)
+        assert groups_of(layout_of(network, "untied"), network) == Counter(expected)
 
     def test_a_shared_embedding_is_the_softmax_and_is_grouped_once(self):
         network = model(shared=True)
         expected = [*table_groups(E), *self.layers]
-        assert groups_of(language_layout(network, "untied"), network) == Counter(expected)
+        assert groups_of(layout_of(network, "untied"), network) == Counter(expected)
 
 
 class TestTied:
@@ -110,17 +112,17 @@ class TestTied:
     def test_with_an_embedding_of_its_own(self):
         network = model()
         expected = [*table_groups(E), *table_groups(D), *self.layers]
-        assert groups_of(language_layout(network, "tied"), network) == Counter(expected)
+        assert groups_of(layout_of(network, "tied"), network) == Counter(expected)
 
     def test_a_shared_embedding_is_the_softmax_and_is_grouped_once(self):
         network = model(shared=True)
         expected = [*table_groups(E), *self.layers]
-        assert groups_of(language_layout(network, "tied"), network) == Counter(expected)
+        assert groups_of(layout_of(network, "tied"), network) == Counter(expected)
 
     def test_a_row_is_one_dimension_of_one_gate(self):
         network = model()
         forget_gate_of_unit_1 = {(I1, 4, 0), (I1, 4, 1), (H1, 4, 0), (H1, 4, 1), (H1, 4, 2)}
-        groups = groups_of(language_layout(network, "tied"), network)
+        groups = groups_of(layout_of(network, "tied"), network)
         assert groups[frozenset(forget_gate_of_unit_1)] == 1
 
 
@@ -146,7 +148,7 @@ class TestISS:
         columns = [block(E, range(5), [column]) for column in range(2)]
         last = [self.second[unit] | block(D, range(5), [unit]) for unit in range(2)]
         expected = Counter([*columns, *self.first, *last])
-        assert groups_of(language_layout(network, "iss"), network) == expected
+        assert groups_of(layout_of(network, "iss"), network) == expected
 
     def test_a_shared_embeddings_columns_belong_to_the_last_layers_units(self):
         network = model(shared=True)
@@ -155,7 +157,7 @@ class TestISS:
             for unit in range(2)
         ]
         expected = Counter([*self.first, *last])
-        assert groups_of(language_layout(network, "iss"), network) == expected
+        assert groups_of(layout_of(network, "iss"), network) == expected
 
     def test_one_unit_written_out(self):
         network = model()
@@ -170,7 +172,7 @@ class TestISS:
             for name, indices in flat.items()
             for index in indices
         )
-        assert groups_of(language_layout(network, "iss"), network)[unit_1_of_layer_2] == 1
+        assert groups_of(layout_of(network, "iss"), network)[unit_1_of_layer_2] == 1
 
 
 class TestAWeightThatAUnitOwnsTwice:
@@ -182,7 +184,7 @@ class TestAWeightThatAUnitOwnsTwice:
 
     def setup_method(self) -> None:
         self.network = model(shared=True, hidden=(2,), words=3)
-        self.layout = language_layout(self.network, "iss")
+        self.layout = layout_of(self.network, "iss")
         self.weights = weights_of(self.network)
         for weight in self.weights.values():
             weight.fill_(1.0)
@@ -216,9 +218,9 @@ class TestAWeightThatAUnitOwnsTwice:
 def test_the_priors_gradient_is_autograds(grouping, shared, hidden, embedding, words, seed):
     torch.manual_seed(seed)
     embedding = hidden[-1] if shared else embedding
-    network = LanguageModel(words, embedding, hidden, shared=shared, spread=1.0).double()
+    network = LanguageModel(words, embedding, hidden, shared=shared, init_range=1.0).double()
     parameters = dict(network.named_parameters())
-    terms = GroupTerms(language_layout(network, grouping), parameters)
+    terms = GroupTerms(layout_of(network, grouping), parameters)
     (0.3 * terms.penalty()).backward()
     gradients = {name: torch.zeros_like(p) for name, p in parameters.items()}
     with torch.no_grad():
@@ -236,7 +238,7 @@ def cost(words: int, embedding: int, *hidden: int, grouping="iss", shared=False)
     """Of a dense model, without memory for its weights."""
     with torch.device("meta"):
         network = LanguageModel(words, embedding, hidden, shared=shared)
-    layout = language_layout(network, grouping)
+    layout = layout_of(network, grouping)
     return measure(layout, full_masks(layout, network))
 
 
@@ -270,7 +272,7 @@ def test_456_352_456_units_with_a_shared_embedding_cost_14_3m_flops():
 def test_masks_that_leave_365_311_420_units_of_the_large_model_cost_as_much():
     with torch.device("meta"):
         network = LanguageModel(10_000, 1500, [1500, 1500])
-    layout = language_layout(network)
+    layout = layout_of(network)
     masks = full_masks(layout, network)
     kept = {E: 365, I1: 365, H1: 311, I2: 311, H2: 420, D: 420}
     for name, columns in kept.items():
@@ -286,7 +288,7 @@ def test_an_empty_column_of_one_gate_saves_something_only_where_gates_are_multip
     network = model(hidden=(3,))
     flops = {}
     for grouping in GROUPINGS:
-        layout = language_layout(network, grouping)
+        layout = layout_of(network, grouping)
         masks = full_masks(layout, network)
         masks[I1][0:3, 0] = False  # the input gate does not read embedding 0
         flops[grouping] = measure(layout, masks).flops
@@ -304,19 +306,21 @@ def test_a_layout_resized_is_the_layout_of_the_model_of_that_size(grouping, shar
     sizes = {"layer1": 2, "layer2": 4, "words": 7} | ({} if shared else {"embedding": 4})
     small = LanguageModel(7, 4, [2, 4], shared=shared)
     large = LanguageModel(9, 6, [5, 6], shared=shared)
-    assert language_layout(large, grouping).with_sizes(sizes) == language_layout(small, grouping)
+    assert layout_of(large, grouping).with_sizes(sizes) == layout_of(small, grouping)
 
 
 def test_without_a_word_about_it_a_language_model_is_grouped_by_units():
     network = model()
-    assert layout_of(network) == language_layout(network, "iss")
-    assert layout_of(network, "tied") == language_layout(network, "tied")
+    assert layout_of(network) == layout_of(network, "iss")
+    assert layout_of(network, "tied") == grouped(language_layout(network), "tied")
 
 
-@pytest.mark.parametrize("grouping", ["outgoing", "ISS", ""])
+@pytest.mark.parametrize("grouping", ["ISS", "units", ""])
 def test_an_unknown_grouping_is_refused(grouping):
-    with pytest.raises(InputError, match=r"is not 'untied', 'tied' or 'iss'"):
-        language_layout(model(), grouping)
+    with pytest.raises(
+        InputError, match=f"{grouping!r} is not one of outgoing, incoming, untied, tied, iss"
+    ):
+        layout_of(model(), grouping)
 
 
 def test_only_a_language_model_has_a_language_layout():
@@ -342,7 +346,7 @@ def test_only_a_language_model_has_a_language_layout():
         ((5, 2.5, [4]), {}, "must be positive integers"),
         ((5, 3, [4]), {"dropout": 1.0}, "dropout = 1.0"),
         ((5, 3, [4]), {"dropout": -0.1}, "dropout = -0.1"),
-        ((5, 3, [4]), {"spread": -0.1}, "spread = -0.1"),
+        ((5, 3, [4]), {"init_range": -0.1}, "init_range = -0.1"),
     ],
 )
 def test_a_model_that_cannot_be_is_refused(sizes, how, message):

@@ -25,7 +25,7 @@ from scenarios import (
     skip_layout,
 )
 from sparsemble.errors import InputError
-from sparsemble.layouts import feedforward_layout
+from sparsemble.layouts import layout_of
 from sparsemble.members import Member, compact, masked
 from sparsemble.structure import Family, Layout, Role, Slot, Space, SpaceKind
 
@@ -99,7 +99,7 @@ def masks_for(draw: st.DrawFn, layout: Layout, network: nn.Module) -> dict[str, 
 @given(st.data(), networks(), st.sampled_from(["outgoing", "incoming"]))
 def test_any_compacted_network_gives_the_masked_networks_outputs(data, drawn, grouping):
     network, shape = drawn
-    layout = feedforward_layout(network, grouping)
+    layout = layout_of(network, grouping)
     masks = data.draw(masks_for(layout, network))
     member = compact(network, layout, masks)
     assert_same_outputs(member, network, masks, torch.randn(5, *shape, dtype=torch.float64))
@@ -117,7 +117,7 @@ def test_any_compacted_network_gives_the_masked_networks_outputs(data, drawn, gr
 @given(st.data(), networks())
 def test_compacting_a_compact_network_again_changes_nothing(data, drawn):
     network, _ = drawn
-    layout = feedforward_layout(network)
+    layout = layout_of(network)
     once = compact(network, layout, data.draw(masks_for(layout, network)))
     twice = compact(once.network, once.layout, once.masks)
     assert twice.cost == once.cost
@@ -128,7 +128,7 @@ def test_compacting_a_compact_network_again_changes_nothing(data, drawn):
 def test_a_single_linear_layer_can_be_compacted():
     network = nn.Linear(4, 2).double()
     masks = {"weight": torch.tensor([[True, False, True, False], [True, False, False, False]])}
-    member = compact(network, feedforward_layout(network), masks)
+    member = compact(network, layout_of(network), masks)
     assert kept(member) == {"inputs": [0, 2], "outputs": [0, 1]}
     assert_same_outputs(member, network, masks, torch.randn(5, 4, dtype=torch.float64))
 
@@ -138,7 +138,7 @@ def test_a_single_linear_layer_can_be_compacted():
 
 def compacted(network: nn.Module, **masks: list) -> tuple[Member, dict[str, Tensor]]:
     """`network` compacted by masks that are written out as `w0=..., w2=...`."""
-    layout = feedforward_layout(network)
+    layout = layout_of(network)
     written = full_masks(layout, network)
     for name, rows in masks.items():
         written[f"{name.removeprefix('w')}.weight"] = torch.tensor(rows) > 0
@@ -455,7 +455,6 @@ class TestOffsets:
             Slot("output.weight", 0, "outputs", Role.PRODUCER),
             Slot("output.bias", 0, "outputs", Role.BIAS),
         ),
-        families=(),
         matrices=(),
     )
 
@@ -527,7 +526,6 @@ def test_a_tied_parameter_stays_one_parameter():
             Slot("embedding.weight", 0, "outputs", Role.PRODUCER),
             Slot("output.bias", 0, "outputs", Role.BIAS),
         ),
-        families=(),
         matrices=(),
     )
     masks = full_masks(layout, network)
@@ -541,7 +539,7 @@ def test_a_tied_parameter_stays_one_parameter():
 def test_a_parameter_without_a_mask_keeps_its_weights():
     network = mlp(2, 2, 1, activation=nn.Sigmoid)
     masks = {"0.weight": torch.zeros(2, 2, dtype=torch.bool)}
-    member = compact(network, feedforward_layout(network), masks)
+    member = compact(network, layout_of(network), masks)
     assert_same_outputs(member, network, masks, torch.randn(5, 2, dtype=torch.float64))
     assert member.cost.parameters == 0
 
@@ -558,7 +556,7 @@ def test_masking_zeroes_the_weights_outside_the_masks_of_a_copy():
 @pytest.mark.parametrize("grouping", ["outgoing", "incoming"])
 def test_a_member_that_keeps_everything_is_the_network(grouping):
     network = mlp(3, 4, 2)
-    member = Member.dense(network, feedforward_layout(network, grouping))
+    member = Member.dense(network, layout_of(network, grouping))
     inputs = torch.randn(5, 3, dtype=torch.float64)
     assert torch.equal(member(inputs), network(inputs))
     assert member.cost.parameters == 3 * 4 + 4 * 2
@@ -575,10 +573,10 @@ def test_a_member_that_keeps_everything_is_the_network(grouping):
 def test_a_mask_that_fits_no_weight_is_refused(masks):
     network = mlp(2, 2, 1)
     with pytest.raises(InputError, match="fits no weight"):
-        compact(network, feedforward_layout(network), masks)
+        compact(network, layout_of(network), masks)
 
 
 def test_masks_are_true_or_false():
     network = mlp(4, 5, 3)
     with pytest.raises(InputError, match=r"of type torch\.float32, not torch\.bool"):
-        compact(network, feedforward_layout(network), {"0.weight": torch.ones(5, 4)})
+        compact(network, layout_of(network), {"0.weight": torch.ones(5, 4)})

@@ -10,7 +10,7 @@ _ANY_INT64 = -(1 << 63)
 
 
 class Dropout(nn.Dropout):
-    """`nn.Dropout` that on a CPU decides by 16 random bits a number, about four times as fast.
+    """`nn.Dropout` that on a CPU decides by 16 random bits per number, about four times as fast.
 
     Its rate is `p` to the nearest of 65,536 steps; what is kept is scaled by exactly that rate.
     """

@@ -7,10 +7,10 @@ import torch
 from torch import nn
 
 from scenarios import Recurrent, full_masks, mlp, recurrent_layout
-from sparsemble.layouts import feedforward_layout
+from sparsemble.layouts import layout_of
 from sparsemble.members import Member, compact
 from sparsemble.structure import Cost, Layout, Matrix, Part, Role, Slot, Space, SpaceKind, measure
-from sparsemble.structure.units import WHOLE
+from sparsemble.structure.layout import WHOLE
 
 WIDTHS = (784, 300, 100, 10)
 
@@ -18,7 +18,7 @@ WIDTHS = (784, 300, 100, 10)
 def cost_of_structure(*kept: int) -> Cost:
     """FNN-784-300-100-10 in which only the first `kept` units of each layer have weights."""
     network = mlp(*WIDTHS)
-    layout = feedforward_layout(network)
+    layout = layout_of(network)
     masks = full_masks(layout, network)
     for mask, columns, rows in zip(masks.values(), kept[:-1], kept[1:], strict=True):
         mask[rows:] = False
@@ -48,7 +48,7 @@ class TestThePapersNetwork:
 
     def test_the_compact_member_costs_what_the_masked_network_does(self):
         network = mlp(*WIDTHS)
-        layout = feedforward_layout(network)
+        layout = layout_of(network)
         masks = full_masks(layout, network)
         for mask, columns, rows in zip(masks.values(), (364, 82, 22), (82, 22, 10), strict=True):
             mask[rows:] = False
@@ -67,7 +67,7 @@ def one_matrix(mask: list[list[int]], part: Part = WHOLE) -> int:
     written = torch.tensor(mask) > 0
     space = Space("rows", len(mask), SpaceKind.OUTPUT)
     slot = Slot("w", 0, "rows", Role.PRODUCER)
-    layout = Layout((space,), (slot,), (), (Matrix("m", ("w",), part),))
+    layout = Layout((space,), (slot,), (Matrix("m", ("w",), part),))
     return measure(layout, {"w": written}).flops
 
 
@@ -107,7 +107,7 @@ class TestTheSmallestSubMatrix:
     def test_side_by_side_and_a_part_of_the_rows_together(self):
         space = Space("rows", 4, SpaceKind.OUTPUT)
         slots = tuple(Slot(name, 0, "rows", Role.PRODUCER) for name in ("a", "b"))
-        layout = Layout((space,), slots, (), (Matrix("gate", ("a", "b"), part=Part(1, 2)),))
+        layout = Layout((space,), slots, (Matrix("gate", ("a", "b"), part=Part(1, 2)),))
         masks = {
             "a": torch.tensor([[1, 1], [1, 1], [1, 0], [0, 0]]) > 0,
             "b": torch.tensor([[1, 1], [1, 1], [0, 0], [0, 1]]) > 0,
@@ -117,7 +117,7 @@ class TestTheSmallestSubMatrix:
 
 def test_biases_are_not_counted():
     with_bias, without = mlp(3, 4, 2), mlp(3, 4, 2, bias=False)
-    costs = [Member.dense(net, feedforward_layout(net)).cost for net in (with_bias, without)]
+    costs = [Member.dense(net, layout_of(net)).cost for net in (with_bias, without)]
     assert costs[0] == costs[1]
     assert costs[0].parameters == 20
 
@@ -126,12 +126,12 @@ def test_parameters_are_counted_by_mask_even_where_a_kept_weight_is_zero():
     network = mlp(2, 2)
     nn.init.zeros_(network[0].weight)
     masks = {"0.weight": torch.tensor([[True, True], [True, False]])}
-    assert measure(feedforward_layout(network), masks).parameters == 3
+    assert measure(layout_of(network), masks).parameters == 3
 
 
 def test_parameters_that_are_not_multiplied_cost_no_flops():
     layout = recurrent_layout(2, 3, 1)
-    only_output = Layout(layout.spaces, layout.slots, layout.families, layout.matrices[1:])
+    only_output = Layout(layout.spaces, layout.slots, layout.matrices[1:], layout.families)
     masks = full_masks(layout, Recurrent(2, 3, 1))
     cost = measure(only_output, masks)
     assert cost.parameters == 2 * 3 + 3 * 3 + 3
@@ -167,7 +167,6 @@ def test_parts_follow_their_units_through_compaction():
             Slot("output.weight", 0, "outputs", Role.PRODUCER),
             Slot("output.bias", 0, "outputs", Role.BIAS),
         ),
-        families=(),
         matrices=(
             Matrix("value", ("gates.weight",), part=Part(0, 2)),
             Matrix("gate", ("gates.weight",), part=Part(1, 2)),

@@ -21,14 +21,17 @@ from scenarios import (
 from sparsemble.data import ArrayBatches, Dataset
 from sparsemble.ensemble import Ensemble
 from sparsemble.errors import InputError
-from sparsemble.layouts import feedforward_layout
+from sparsemble.layouts import layout_of
 from sparsemble.members import Member, Stack, compact
+from sparsemble.networks import GaussianNoise
 from sparsemble.priors import Gaussian, GroupSparse, NoPrior, Prior, SumPrior
 from sparsemble.samplers import Constant, Exponential
 from sparsemble.stages import RetrainSettings, retrain
 from sparsemble.structure import Layout
+from sparsemble.tasks import Classification, Regression
 
 INPUTS, CLASSES = 6, 3
+TASK = Classification(num_classes=CLASSES)
 
 
 def pruned(network: nn.Module, layout: Layout, density: float) -> Member:
@@ -40,8 +43,19 @@ def feedforward(density: float | None, *, bias: bool = True, flatten: bool = Fal
     network = mlp(INPUTS, 7, 5, CLASSES, activation=nn.Sigmoid, bias=bias)
     if flatten:
         network = nn.Sequential(nn.Flatten(), *network)
-    layout = feedforward_layout(network)
+    layout = layout_of(network)
     return Member.dense(network, layout) if density is None else pruned(network, layout, density)
+
+
+def noisy(density: float | None) -> Member:
+    """A member of the network 6-7-2 that ends in the noise of its two outputs, with a dropout."""
+    layers = (nn.Linear(INPUTS, 7), nn.Tanh(), nn.Dropout(0.5), nn.Linear(7, 2), GaussianNoise(2))
+    network = nn.Sequential(*layers).double()
+    nn.init.normal_(network[-1].log_variance)
+    layout = layout_of(network)
+    if density is None:
+        return Member.dense(network, layout).eval()
+    return pruned(network, layout, density)
 
 
 def recurrent(density: float) -> Member:
@@ -62,9 +76,11 @@ SETS = {
     "dense, that flatten": lambda: [feedforward(None, flatten=True) for _ in range(2)],
     "a dead one among them": lambda: [feedforward(0.0), feedforward(0.4)],
     "of one layer": lambda: [
-        pruned(net := nn.Linear(INPUTS, CLASSES).double(), feedforward_layout(net), d)
-        for d in (0.2, 0.6)
+        pruned(net := nn.Linear(INPUTS, CLASSES).double(), layout_of(net), d) for d in (0.2, 0.6)
     ],
+    "that end in noise": lambda: [noisy(d) for d in (0.2, 0.5, None)],
+    "a single one that ends in noise": lambda: [noisy(0.4)],
+    "a dead one that ends in noise": lambda: [noisy(0.0), noisy(0.6)],
     "recurrent, through vmap": lambda: [recurrent(d) for d in (0.2, 0.35, 0.6)],
     "with a skip, through vmap": lambda: [skip(d) for d in (0.1, 0.3, 0.7)],
     "dense, through vmap": lambda: [
@@ -176,7 +192,7 @@ def test_stacking_leaves_the_members_alone(members):
 
 def test_predicting_switches_dropout_off_and_back_on():
     network = nn.Sequential(nn.Linear(4, 50), nn.ReLU(), nn.Dropout(0.9), nn.Linear(50, 2))
-    member = Member.dense(network.double(), feedforward_layout(network))
+    member = Member.dense(network.double(), layout_of(network))
     stack = Stack([member, member])
     stack.train()
     inputs = torch.randn(5, 4, dtype=torch.float64)
@@ -189,7 +205,7 @@ def test_predicting_switches_dropout_off_and_back_on():
 
 def test_members_of_a_stack_drop_different_hidden_units():
     network = nn.Sequential(nn.Linear(4, 50), nn.ReLU(), nn.Dropout(0.5), nn.Linear(50, 2))
-    member = Member.dense(network.double(), feedforward_layout(network))
+    member = Member.dense(network.double(), layout_of(network))
     stack = Stack([member, member])
     stack.train()
     first, second = stack(torch.randn(5, 4, dtype=torch.float64))
@@ -197,7 +213,7 @@ def test_members_of_a_stack_drop_different_hidden_units():
 
 
 class TestRetraining:
-    settings = RetrainSettings(schedule=Exponential(rate=0.2, factor=1.2), epochs=3, batch_size=10)
+    settings = RetrainSettings(schedule=Exponential(lr=0.2, factor=1.2), epochs=3, batch_size=10)
     prior = SumPrior(terms=(GroupSparse(penalty=1e-3), Gaussian(penalty=1e-3)))
 
     def batches(self) -> ArrayBatches:
@@ -208,8 +224,29 @@ class TestRetraining:
         return ArrayBatches(Dataset(inputs, targets, names), batch_size=10, seed=7)
 
     def retrained(self, members: list[Member], prior: Prior | None = None) -> list[Member]:
-        retrain(members, self.batches(), prior or self.prior, self.settings)
+        retrain(members, TASK, self.batches(), prior or self.prior, self.settings)
         return members
+
+    def test_members_that_end_in_noise_are_retrained_as_each_would_be_alone(self):
+        def fresh() -> list[Member]:
+            torch.manual_seed(8)
+            members = [noisy(density) for density in (0.3, 0.6, None)]
+            for member in members:
+                member.network[2].p = 0.0
+            return members
+
+        generator = torch.Generator().manual_seed(6)
+        inputs = torch.randn(60, INPUTS, generator=generator, dtype=torch.float64)
+        targets = inputs[:, :2] + torch.randn(60, 2, generator=generator, dtype=torch.float64)
+        data = Dataset(inputs, targets, None)
+        together, apart, task = fresh(), fresh(), Regression(num_targets=2)
+        for members in (together, *([member] for member in apart)):
+            batches = ArrayBatches(data, batch_size=10, seed=7)
+            retrain(members, task, batches, self.prior, self.settings)
+        for ours, theirs, start in zip(state(together), state(apart), state(fresh()), strict=True):
+            for name, value in theirs.items():
+                torch.testing.assert_close(ours[name], value, rtol=1e-9, atol=1e-11)
+            assert bool((ours["4.log_variance"] != start["4.log_variance"]).all())
 
     @pytest.mark.parametrize(
         "make", [feedforward, recurrent, skip], ids=["feed-forward", "recurrent", "skip"]
@@ -242,13 +279,13 @@ class TestRetraining:
 
     def test_a_step_is_sgd_on_the_mean_loss_plus_the_prior_with_original_group_sizes(self):
         network = mlp(INPUTS, 4, CLASSES, activation=nn.Tanh)
-        layout = feedforward_layout(network)
+        layout = layout_of(network)
         masks = full_masks(layout, network)
         masks["0.weight"][:, 2:] = False
         masks["2.weight"][:, 0] = False  # 6-4-3 becomes 2-3-3
         member = compact(network, layout, masks)
         batches = self.batches()
-        settings = RetrainSettings(schedule=Constant(rate=0.1), epochs=1, batch_size=60)
+        settings = RetrainSettings(schedule=Constant(lr=0.1), epochs=1, batch_size=60)
         batches.batch_size, batches.steps = 60, 1
 
         (inputs, targets) = next(batches.epoch(0))
@@ -261,7 +298,7 @@ class TestRetraining:
         penalty = penalty + sum(math.sqrt(3) * c.norm() for c in weights["2.weight"].unbind(1))
         (cross_entropy(logits, targets) + 0.05 * penalty).backward()
 
-        retrain([member], batches, GroupSparse(penalty=0.05), settings)
+        retrain([member], TASK, batches, GroupSparse(penalty=0.05), settings)
         for name, parameter in member.network.named_parameters():
             expected = weights[name].detach() - 0.1 * weights[name].grad
             torch.testing.assert_close(parameter.detach(), expected, rtol=1e-12, atol=1e-13)
@@ -290,4 +327,4 @@ class TestRetraining:
 def test_networks_of_different_kinds_make_no_ensemble(other, what):
     networks = (mlp(5, 4, 3), other())
     with pytest.raises(InputError, match=f"member 1 differs from member 0 in its {what}"):
-        Ensemble([Member.dense(network, feedforward_layout(network)) for network in networks])
+        Ensemble([Member.dense(network, layout_of(network)) for network in networks], TASK)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 
 from sparsemble.errors import InputError
-from sparsemble.layouts.dropout import Dropout
+from sparsemble.networks.dropout import Dropout
 
 State = tuple[tuple[Tensor, Tensor], ...]
 """Hidden and cell state of every layer, each `(1, streams, units)`."""
@@ -37,7 +37,7 @@ class LanguageModel(nn.Module):
         *,
         dropout: float = 0.0,
         shared: bool = False,
-        spread: float = 0.1,
+        init_range: float = 0.1,
     ) -> None:
         super().__init__()
         if not hidden or not all(isinstance(n, int) and n > 0 for n in (words, embedding, *hidden)):
@@ -46,8 +46,8 @@ class LanguageModel(nn.Module):
             )
         if not 0 <= dropout < 1:
             raise InputError(f"dropout = {dropout}: must be at least 0 and below 1")
-        if not spread > 0:
-            raise InputError(f"spread = {spread}: weights start within ±spread, above 0")
+        if not init_range > 0:
+            raise InputError(f"init_range = {init_range}: weights start within ± it, above 0")
         if shared and embedding != hidden[-1]:
             raise InputError(
                 f"a shared embedding of {embedding} needs a last layer of as many units, "
@@ -60,7 +60,7 @@ class LanguageModel(nn.Module):
         self.dropout = Dropout(dropout)
         if shared:
             self.decoder.weight = self.embedding.weight
-        self.spread = spread
+        self.init_range = init_range
         self.reset_parameters()
 
     @property
@@ -74,10 +74,10 @@ class LanguageModel(nn.Module):
         return self.decoder.weight is self.embedding.weight
 
     def reset_parameters(self) -> None:
-        """Draw every weight uniformly from ±`spread`; biases start at zero."""
+        """Draw every weight uniformly from ±`init_range`; biases start at zero."""
         for parameter in self.parameters():
             if parameter.ndim > 1:
-                nn.init.uniform_(parameter, -self.spread, self.spread)
+                nn.init.uniform_(parameter, -self.init_range, self.init_range)
             else:
                 nn.init.zeros_(parameter)
 

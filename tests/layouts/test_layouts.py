@@ -5,13 +5,14 @@ import torch
 from torch import nn
 
 from sparsemble.errors import InputError
-from sparsemble.layouts import feedforward, feedforward_layout
+from sparsemble.layouts import layout_of
+from sparsemble.networks import feedforward
 from sparsemble.stages import prune
 from sparsemble.structure import Role
 
 
 def test_outgoing_groups_are_the_columns_of_every_weight():
-    layout = feedforward_layout(feedforward(5, [4, 3], 2))
+    layout = layout_of(feedforward(5, [4, 3], 2))
     groups = [(f.space, [(s.parameter, s.dim, s.role) for s in f.slots]) for f in layout.families]
     assert groups == [
         ("inputs", [("0.weight", 1, Role.CONSUMER)]),
@@ -21,7 +22,7 @@ def test_outgoing_groups_are_the_columns_of_every_weight():
 
 
 def test_incoming_groups_are_the_rows_of_the_hidden_layers_weights():
-    layout = feedforward_layout(feedforward(5, [4, 3], 2), "incoming")
+    layout = layout_of(feedforward(5, [4, 3], 2), "incoming")
     groups = [(f.space, [(s.parameter, s.dim) for s in f.slots]) for f in layout.families]
     assert groups == [("hidden1", [("0.weight", 0)]), ("hidden2", [("2.weight", 0)])]
 
@@ -32,7 +33,7 @@ def test_nested_sequentials_dropout_and_flatten_are_seen_through():
         nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Dropout(0.2)),
         nn.Sequential(nn.Sequential(nn.Linear(3, 2, bias=False))),
     )
-    layout = feedforward_layout(network)
+    layout = layout_of(network)
     assert layout.weights == ("1.0.weight", "2.0.0.weight")
     assert [space.size for space in layout.spaces] == [4, 3, 2]
 
@@ -50,12 +51,14 @@ def test_nested_sequentials_dropout_and_flatten_are_seen_through():
 )
 def test_networks_that_are_not_feedforward_are_refused(network, message):
     with pytest.raises(InputError, match=message):
-        feedforward_layout(network)
+        layout_of(network)
 
 
 def test_an_unknown_grouping_is_refused():
-    with pytest.raises(InputError, match="'sideways' is not 'outgoing' or 'incoming'"):
-        feedforward_layout(feedforward(2, [2], 2), "sideways")
+    with pytest.raises(
+        InputError, match="'sideways' is not one of outgoing, incoming, untied, tied, iss"
+    ):
+        layout_of(feedforward(2, [2], 2), "sideways")
 
 
 @pytest.mark.parametrize(
@@ -68,7 +71,7 @@ def test_an_unknown_grouping_is_refused():
 )
 def test_networks_that_cannot_be_built_are_refused(arguments, message):
     with pytest.raises(InputError, match=message):
-        feedforward(**({"inputs": 4, "hidden": [3], "classes": 2} | arguments))
+        feedforward(**({"inputs": 4, "hidden": [3], "outputs": 2} | arguments))
 
 
 def test_global_pruning_keeps_the_largest_weights_of_the_whole_network():
@@ -77,7 +80,7 @@ def test_global_pruning_keeps_the_largest_weights_of_the_whole_network():
         "0.weight": torch.tensor([[0.1, -5.0], [3.0, 0.2]]),
         "2.weight": torch.tensor([[4.0, -0.3]]),
     }
-    layout = feedforward_layout(network)
+    layout = layout_of(network)
     masks = prune(parameters, layout, sparsity=0.5)
     assert masks["0.weight"].tolist() == [[False, True], [True, False]]
     assert masks["2.weight"].tolist() == [[True, False]]
@@ -90,9 +93,9 @@ def test_global_pruning_keeps_the_largest_weights_of_the_whole_network():
 def test_a_sparsity_outside_its_range_is_refused(sparsity):
     network = feedforward(2, [2], 1)
     with pytest.raises(InputError, match=r"must be at least 0 and below 1"):
-        prune(dict(network.named_parameters()), feedforward_layout(network), sparsity=sparsity)
+        prune(dict(network.named_parameters()), layout_of(network), sparsity=sparsity)
 
 
 def test_pruning_parameters_of_another_network_is_refused():
     with pytest.raises(InputError, match=r"'0.weight' is not among the parameters"):
-        prune({}, feedforward_layout(feedforward(2, [2], 1)), sparsity=0.5)
+        prune({}, layout_of(feedforward(2, [2], 1)), sparsity=0.5)

@@ -1,4 +1,4 @@
-"""Index lists: layers that compute with the smallest matrices that hold all their weights.
+"""Sparse layers: they compute with the smallest matrices that hold all their weights.
 
 Where grouping left whole rows or columns of a matrix empty that do not go as units (untied and tied
 grouping), a layer keeps the reduced matrix and two lists: the columns it reads and the rows it
@@ -6,7 +6,7 @@ adds to. A row without weights still equals its bias, so results start from the 
 layer has two lists for its one matrix, or eight for the matrices of its four gates; the inputs of
 all steps are one product, only the recurrent one is in the loop.
 
-A listed network is derived from a member for prediction without gradients; it is never trained and
+Such a network is derived from a member for prediction without gradients; it is never trained and
 never saved.
 """
 
@@ -18,9 +18,8 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
-from sparsemble.layouts.language_model import LanguageModel
 from sparsemble.members.member import Member
-from sparsemble.structure.units import Matrix
+from sparsemble.structure.layout import Matrix
 
 _LARGEST_SHARE = 0.8
 """Lists cost gathers and scatters: layers that use more than this share of their area stay,"""
@@ -28,7 +27,7 @@ LEAST_AREA = 1_000_000
 """and so do those with fewer weights than this, whose steps are shorter than the gathers."""
 
 
-class ListedMatrix(nn.Module):
+class SparseMatrix(nn.Module):
     """The part of `[x, h]·Wᵀ` that is not empty: `h` may be absent."""
 
     rows: Tensor
@@ -54,34 +53,36 @@ class ListedMatrix(nn.Module):
         result.index_add_(1, self.rows, inputs.index_select(1, self.reads) @ self.weight)
 
     def add_recurrent(self, result: Tensor, hidden: Tensor) -> None:
-        """The same for the hidden state."""
+        """Add what the hidden state contributes, in place."""
         product = hidden.index_select(1, self.recurrent_reads) @ self.recurrent_weight
         result.index_add_(1, self.rows, product)
 
 
-class ListedLinear(nn.Module):
-    """A linear layer by its reduced matrix."""
+class SparseLinear(nn.Module):
+    """A linear layer by its reduced matrix, or by those of the parts of its rows."""
 
     bias: Tensor
 
-    def __init__(self, matrix: ListedMatrix, bias: Tensor) -> None:
+    def __init__(self, matrices: Sequence[SparseMatrix], bias: Tensor) -> None:
         super().__init__()
-        self.matrix = matrix
+        self.matrices = nn.ModuleList(matrices)
         self.register_buffer("bias", bias)
 
     def forward(self, inputs: Tensor) -> Tensor:
         """`x·Wᵀ + b`."""
         result = self.bias.repeat(inputs.shape[:-1].numel(), 1)
-        self.matrix.add(result, inputs.flatten(0, -2))
+        flat = inputs.flatten(0, -2)
+        for matrix in self.matrices:
+            matrix.add(result, flat)  # type: ignore[operator]
         return result.view(*inputs.shape[:-1], -1)
 
 
-class ListedLSTM(nn.Module):
+class SparseLSTM(nn.Module):
     """An LSTM layer by its reduced matrices; called like a one-layer `nn.LSTM`."""
 
     bias: Tensor
 
-    def __init__(self, matrices: Sequence[ListedMatrix], bias: Tensor) -> None:
+    def __init__(self, matrices: Sequence[SparseMatrix], bias: Tensor) -> None:
         super().__init__()
         self.matrices = nn.ModuleList(matrices)
         self.register_buffer("bias", bias)
@@ -111,67 +112,86 @@ class ListedLSTM(nn.Module):
 
 
 @torch.no_grad()
-def listed(member: Member, *, least_area: int = LEAST_AREA) -> nn.Module:
-    """The member's network with index lists where they pay; the network itself if they never do."""
+def with_sparse_layers(member: Member, *, least_area: int = LEAST_AREA) -> nn.Module:
+    """The member's network with index lists where they pay; the network itself if they never do.
+
+    Like the network, it takes the inputs that the member selects.
+    """
     network = member.network
-    if not isinstance(network, LanguageModel):
-        return network
-    parameters = dict(network.named_parameters())
     by_owner: dict[str, list[Matrix]] = {}
     for matrix in member.layout.matrices:
         by_owner.setdefault(matrix.parameters[0], []).append(matrix)
-    shapes = member.cost.shapes
-    replaced = {
-        owner.rpartition(".")[0]: _listed_matrices(matrices, parameters, member.masks)
-        for owner, matrices in by_owner.items()
-        if _worth_listing(
-            used=sum(rows * columns for rows, columns in (shapes[m.name] for m in matrices)),
-            area=sum(member.masks[name].numel() for name in matrices[0].parameters),
-            least_area=least_area,
-        )
-    }
-    return _with_listed_layers(network, replaced) if replaced else network
+    shapes, masks = member.cost.shapes, member.masks
+    replaced: dict[str, nn.Module] = {}
+    for matrices in by_owner.values():
+        used = sum(rows * columns for rows, columns in (shapes[m.name] for m in matrices))
+        area = sum(masks[name].numel() for name in matrices[0].parameters)
+        path, layer = _multiplying(network, matrices)
+        if layer is not None and area >= least_area and used <= _LARGEST_SHARE * area:
+            replaced[path] = _sparse(layer, matrices, network, masks)
+    if "" in replaced:
+        return replaced[""]
+    return _with_layers(network, replaced).eval() if replaced else network
 
 
-def _worth_listing(*, used: int, area: int, least_area: int) -> bool:
-    return area >= least_area and used <= _LARGEST_SHARE * area
+def _multiplying(
+    network: nn.Module, matrices: Sequence[Matrix]
+) -> tuple[str, nn.Linear | nn.LSTM | None]:
+    """The layer that multiplies by matrices, whose weights may be tied to another layer's.
+
+    None if there is no such layer, or if the matrices are not the whole of it.
+    """
+    weights = [network.get_parameter(name) for name in matrices[0].parameters]
+    parts = [(matrix.part.number, matrix.part.count) for matrix in matrices]
+    if parts != [(number, len(parts)) for number in range(len(parts))]:
+        return "", None
+    for path, layer in network.named_modules():
+        if type(layer) is nn.Linear and weights[0] is layer.weight:
+            return path, layer
+        if type(layer) is nn.LSTM and _is_one_layer(layer) and len(weights) == 2:
+            own = (layer.weight_ih_l0, layer.weight_hh_l0)
+            if weights[0] is own[0] and weights[1] is own[1]:
+                return path, layer
+    return "", None
 
 
-def _listed_matrices(
-    matrices: Sequence[Matrix], parameters: Mapping[str, Tensor], masks: Mapping[str, Tensor]
-) -> list[ListedMatrix]:
+def _is_one_layer(layer: nn.LSTM) -> bool:
+    """Does it compute as `SparseLSTM` does?"""
+    several = layer.num_layers > 1 or layer.bidirectional or layer.proj_size > 0
+    return layer.bias and not layer.batch_first and not several
+
+
+def _sparse(
+    layer: nn.Linear | nn.LSTM,
+    matrices: Sequence[Matrix],
+    network: nn.Module,
+    masks: Mapping[str, Tensor],
+) -> nn.Module:
+    parameters = dict(network.named_parameters())
     found = []
     for matrix in matrices:
         weights = [parameters[name] for name in matrix.parameters]
         found.append(
-            ListedMatrix(
+            SparseMatrix(
                 [matrix.part.of(weight) for weight in weights],
                 [matrix.part.of(masks[name]) for name in matrix.parameters],
                 matrix.part.number * len(weights[0]) // matrix.part.count,
             )
         )
-    return found
+    if isinstance(layer, nn.LSTM):
+        bias = layer.get_parameter("bias_ih_l0") + layer.get_parameter("bias_hh_l0")
+        return SparseLSTM(found, bias)
+    none = layer.weight.new_zeros(layer.out_features)
+    return SparseLinear(found, none if layer.bias is None else layer.bias)
 
 
-def _with_listed_layers(
-    network: LanguageModel, replaced: Mapping[str, list[ListedMatrix]]
-) -> LanguageModel:
+def _with_layers(network: nn.Module, replaced: Mapping[str, nn.Module]) -> nn.Module:
     """A network that shares all layers with `network` but those in `replaced`."""
-    result = copy.copy(network)
-    result._modules = dict(network._modules)
-    layers = [
-        ListedLSTM(replaced[name], _gate_bias(layer))
-        if (name := f"layers.{number}") in replaced
-        else layer
-        for number, layer in enumerate(network.lstms)
-    ]
-    result.layers = nn.ModuleList(layers)
-    decoder = "embedding" if network.shared else "decoder"
-    if decoder in replaced:
-        reduced = ListedLinear(replaced[decoder][0], network.decoder.bias)
-        result._modules["decoder"] = reduced  # not a Linear, though called like one
-    return result.eval()
-
-
-def _gate_bias(layer: nn.LSTM) -> Tensor:
-    return layer.get_parameter("bias_ih_l0") + layer.get_parameter("bias_hh_l0")
+    copied = copy.copy(network)
+    copied._modules = dict(network._modules)
+    for path, layer in replaced.items():
+        head, _, rest = path.partition(".")
+        inner = copied._modules[head]
+        assert inner is not None
+        copied._modules[head] = _with_layers(inner, {rest: layer}) if rest else layer
+    return copied
