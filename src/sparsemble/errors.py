@@ -1,7 +1,8 @@
 """What can go wrong, as exceptions a caller can tell apart.
 
 Every message names the value, where it came from and the remedy; the command line prints it as it
-stands and exits with code 2 for `InputError`, 130 for `InterruptedRunError`, 1 for the others.
+stands and exits with code 2 for `InputError`, 3 for `DivergedError`, 130 for `InterruptedRunError`,
+1 for the others.
 """
 
 

@@ -10,12 +10,28 @@ import difflib
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import PydanticSerializationError
 
 from sparsemble.errors import CorruptFileError, InputError
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 """A finite number above 0."""
+
+
+def _different(names: tuple[str, ...]) -> tuple[str, ...]:
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{twice!r} stands there twice")
+    return names
+
+
+Names = Annotated[tuple[str, ...], AfterValidator(_different)]
+"""Texts of which no two are the same."""
+
+
+OWN_KIND = "own"
+"""How errors call the place of a section that is a class of the user's own; never shown."""
 
 
 class Settings(BaseModel):
@@ -33,6 +49,15 @@ class Settings(BaseModel):
 
     # Nested settings are validated as plain fields, so that an error names the whole path.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
+
+    def model_dump(self, **how: Any) -> dict[str, Any]:
+        """The fields as plain values; what cannot be written down raises `InputError`."""
+        try:
+            return super().model_dump(**how)
+        except PydanticSerializationError as error:
+            if isinstance(error.__cause__, InputError):
+                raise error.__cause__ from None
+            raise
 
     @classmethod
     def read(cls, fields: Any, *, source: str) -> Any:
@@ -56,7 +81,7 @@ def explain(error: ValidationError, model: type[BaseModel]) -> str:
     lines = []
     known = _field_names(model)
     for problem in error.errors(include_url=False, include_context=False):
-        path = [str(part) for part in problem["loc"]]
+        path = [str(part) for part in problem["loc"] if part != OWN_KIND]
         # Between two fields stands the kind of a union's member, which no recipe spells out.
         named = [part for part in path[:-1] if part in known or part.isdigit()] + path[-1:]
         where = ".".join(named) or model.__name__
@@ -68,9 +93,14 @@ def explain(error: ValidationError, model: type[BaseModel]) -> str:
         elif problem["type"] == "missing":
             lines.append(f"missing setting {where!r}")
         else:
-            message = problem["msg"].removeprefix("Value error, ")
-            message = message[:1].lower() + message[1:]
+            message = problem["msg"]
+            if problem["type"] == "value_error":  # one of our own, which begins as it should
+                message = message.removeprefix("Value error, ")
+            else:
+                message = message[:1].lower() + message[1:]
             value = problem["input"]
+            if problem["type"] == "unknown_kind" and isinstance(value, dict):
+                where, value = f"{where}.kind", value.get("kind")
             shown = "" if isinstance(value, dict | BaseModel) else f" = {value!r}"
             lines.append(f"{where}{shown}: {message}")
     return "; ".join(lines)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
-import torch
 from torch import Tensor
 
-from sparsemble.priors.prior import BoundPrior, StrengthPrior
-from sparsemble.structure import Layout
+from sparsemble.priors.prior import ElementwisePrior
 
 
-class Gaussian(StrengthPrior):
+class Gaussian(ElementwisePrior):
     """`p(θ) ∝ exp(−½·rate·‖θ‖²)` on every weight.
 
     >>> Gaussian(penalty=1e-4).rate(num_data=60_000)
@@ -21,21 +18,12 @@ class Gaussian(StrengthPrior):
 
     kind: Literal["gaussian"] = "gaussian"
 
-    def bind(self, layout: Layout, parameters: Mapping[str, Tensor], **_: Any) -> BoundPrior:
-        """Attach to the layout's weights."""
-        return _BoundGaussian({name: parameters[name] for name in layout.weights}, self.penalty)
+    @staticmethod
+    def term(weight: Tensor) -> Tensor:
+        """Half the squared norm."""
+        return weight.square().sum() / 2
 
-
-class _BoundGaussian(BoundPrior):
-    def __init__(self, weights: dict[str, Tensor], penalty: float) -> None:
-        self.weights = weights
-        self.penalty = penalty
-
-    def value(self) -> Tensor:
-        return torch.stack([w.square().sum() for w in self.weights.values()]).sum() * (
-            self.penalty / 2
-        )
-
-    def add_gradient(self, gradients: Mapping[str, Tensor]) -> None:
-        targets = [gradients[name] for name in self.weights]
-        torch._foreach_add_(targets, list(self.weights.values()), alpha=self.penalty)
+    @staticmethod
+    def slopes(weights: list[Tensor]) -> list[Tensor]:
+        """The weights themselves."""
+        return weights

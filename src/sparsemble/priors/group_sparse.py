@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Literal
 
+import torch
 from torch import Tensor
 
 from sparsemble.priors.prior import BoundPrior, StrengthPrior
@@ -28,13 +30,18 @@ class GroupSparse(StrengthPrior):
         terms = GroupTerms(layout, parameters, sizes=sizes, batch_dims=batch_dims)
         return BoundGroupSparse(terms, self.penalty)
 
+    @property
+    def group_penalty(self) -> float:
+        """λ itself."""
+        return self.penalty
 
-def near_zero_width(penalty: float, temperature: float, num_data: int, rate: float) -> float:
-    """The norm, a √dimension, below which the prior holds a group near zero: `3·max(T/(Nλ), ηλ)`.
+
+def near_zero_width(penalty: float, temperature: float, num_data: int, lr: float) -> float:
+    """The norm per √dimension below which the prior holds a group near zero: `3·max(T/(Nλ), ηλ)`.
 
     The first is the width of the prior's peak at a temperature, the second that of the steps.
     """
-    return 3 * max(temperature / (num_data * penalty), rate * penalty)
+    return 3 * max(temperature / (num_data * penalty), lr * penalty)
 
 
 class BoundGroupSparse(BoundPrior):
@@ -52,3 +59,14 @@ class BoundGroupSparse(BoundPrior):
         """Add `λ·√dim_g·θ_g/‖θ_g‖₂` (Eq. 6)."""
         if self.penalty:
             self.terms.add_gradient(gradients, self.penalty)
+
+    def near_zero_groups(self, *, temperature: float, num_data: int, lr: float) -> float:
+        """The share whose norm lies within `near_zero_width`."""
+        if self.penalty == 0 or not self.terms.families:
+            return math.nan
+        width = near_zero_width(self.penalty, temperature, num_data, lr)
+        small = [
+            (norms < width * math.sqrt(self.terms.sizes[family.name])).flatten()
+            for family, norms in zip(self.terms.families, self.terms.norms(), strict=True)
+        ]
+        return float(torch.cat(small).float().mean())

@@ -7,10 +7,12 @@ coefficient in the prior's own density. Biases have no prior.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Self
+from typing import Any, Self
 
+import torch
 from pydantic import Field
 from torch import Tensor
 
@@ -30,6 +32,10 @@ class BoundPrior(ABC):
     def add_gradient(self, gradients: Mapping[str, Tensor]) -> None:
         """Add the gradient of `value` to `gradients` in place, in closed form."""
 
+    def near_zero_groups(self, *, temperature: float, num_data: int, lr: float) -> float:
+        """Share of the groups that the prior holds near zero; NaN where it knows no groups."""
+        return math.nan
+
 
 class Prior(Settings, ABC):
     """A prior as a value; `bind` attaches it to a network's weights."""
@@ -43,8 +49,19 @@ class Prior(Settings, ABC):
         sizes: Mapping[str, int] | None = None,
         batch_dims: int = 0,
     ) -> BoundPrior:
-        """Attach to `parameters`; `sizes` keeps the groups' original dimensions after compaction,
-        `batch_dims` tells how many leading dimensions count members."""
+        """Attach to a network's weights.
+
+        Args:
+            layout: What the parameters are; `layout.weights` names those that have a prior.
+            parameters: The tensors by name; they change in place between calls.
+            sizes: The groups' original dimensions, for a network that was made smaller.
+            batch_dims: How many leading dimensions of the tensors count members.
+        """
+
+    @property
+    def group_penalty(self) -> float:
+        """λ on the norms of groups; 0 if the prior knows none."""
+        return 0.0
 
 
 class StrengthPrior(Prior):
@@ -63,3 +80,36 @@ class StrengthPrior(Prior):
     def rate(self, num_data: int) -> float:
         """The coefficient in the prior's own density: `N·λ`."""
         return self.penalty * num_data
+
+
+class ElementwisePrior(StrengthPrior):
+    """A prior under which every weight is independent of the others."""
+
+    @staticmethod
+    @abstractmethod
+    def term(weight: Tensor) -> Tensor:
+        """What the weights of one tensor add to `R₁`."""
+
+    @staticmethod
+    @abstractmethod
+    def slopes(weights: list[Tensor]) -> list[Tensor]:
+        """The gradient of `term` for each tensor."""
+
+    def bind(self, layout: Layout, parameters: Mapping[str, Tensor], **_: Any) -> BoundPrior:
+        """Attach to the layout's weights."""
+        return _BoundElementwise(self, {name: parameters[name] for name in layout.weights})
+
+
+class _BoundElementwise(BoundPrior):
+    def __init__(self, prior: ElementwisePrior, weights: dict[str, Tensor]) -> None:
+        self.prior = prior
+        self.weights = weights
+
+    def value(self) -> Tensor:
+        terms = [self.prior.term(weight) for weight in self.weights.values()]
+        return torch.stack(terms).sum() * self.prior.penalty
+
+    def add_gradient(self, gradients: Mapping[str, Tensor]) -> None:
+        slopes = self.prior.slopes(list(self.weights.values()))
+        targets = [gradients[name] for name in self.weights]
+        torch._foreach_add_(targets, slopes, alpha=self.prior.penalty)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field
 from torch import Tensor, zeros
 
+from sparsemble.extensions import open_union
 from sparsemble.priors.gaussian import Gaussian
 from sparsemble.priors.group_sparse import GroupSparse
 from sparsemble.priors.laplace import Laplace
 from sparsemble.priors.prior import BoundPrior, Prior
 from sparsemble.structure import Layout
+
+if TYPE_CHECKING:
+    _Term = Prior
+else:
+    _Term = open_union(Prior, Gaussian, Laplace, GroupSparse)
 
 
 class NoPrior(Prior):
@@ -33,12 +39,17 @@ class SumPrior(Prior):
     """
 
     kind: Literal["sum"] = "sum"
-    terms: tuple[Annotated[Gaussian | Laplace | GroupSparse, Field(discriminator="kind")], ...]
+    terms: tuple[_Term, ...]
     """Priors, each with its kind."""
 
     def bind(self, layout: Layout, parameters: Mapping[str, Tensor], **how: Any) -> BoundPrior:
         """Attach every term."""
         return BoundSum(tuple(term.bind(layout, parameters, **how) for term in self.terms))
+
+    @property
+    def group_penalty(self) -> float:
+        """Penalties on the same norms add."""
+        return sum(term.group_penalty for term in self.terms)
 
 
 class BoundSum(BoundPrior):
@@ -56,7 +67,16 @@ class BoundSum(BoundPrior):
         for term in self.terms:
             term.add_gradient(gradients)
 
+    def near_zero_groups(self, *, temperature: float, num_data: int, lr: float) -> float:
+        """As the first term says that knows groups."""
+        shares = (
+            term.near_zero_groups(temperature=temperature, num_data=num_data, lr=lr)
+            for term in self.terms
+        )
+        return next((share for share in shares if not math.isnan(share)), math.nan)
 
-AnyPrior = Annotated[
-    NoPrior | Gaussian | Laplace | GroupSparse | SumPrior, Field(discriminator="kind")
-]
+
+if TYPE_CHECKING:
+    AnyPrior = Prior
+else:
+    AnyPrior = open_union(Prior, NoPrior, Gaussian, Laplace, GroupSparse, SumPrior)

@@ -4,7 +4,7 @@
 fill the plane as the normal law does: mean and covariance are exact, the fourth moment is right to
 a part in 1,000 in every direction, the law ends at 4.6 standard deviations. That is about four
 times as fast as `Tensor.normal_`, which is used on other devices and for halves.
-`rademacher`: ±1 with equal probability, one random bit a number; the same mean, variance and weak
+`rademacher`: ±1 with equal probability, one random bit per number; the same mean, variance and weak
 order of accuracy for SGLD.
 """
 

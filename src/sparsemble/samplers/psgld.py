@@ -9,14 +9,16 @@ The correction term Γ is omitted, as its authors do in practice, so the law is 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Annotated, Any, ClassVar, Literal, Unpack
 
 import torch
+from pydantic import Field
 from torch import Tensor
 
 from sparsemble.errors import InputError
-from sparsemble.samplers.noise import NoiseKind, NoiseSource
-from sparsemble.samplers.sampler import Sampler
+from sparsemble.samplers.noise import NoiseSource
+from sparsemble.samplers.sampler import Common, Sampler, SamplerSettings
+from sparsemble.settings import Positive
 
 
 class PSGLD(Sampler):
@@ -28,30 +30,22 @@ class PSGLD(Sampler):
         lr: float,
         *,
         num_data: int,
-        temperature: float = 1.0,
         smoothing: float = 0.99,
         damping: float = 1e-5,
-        noise: NoiseKind = "gaussian",
-        seed: int = 0,
+        **common: Unpack[Common],
     ) -> None:
         if not 0 <= smoothing < 1:
             raise InputError(f"smoothing = {smoothing}: must be at least 0 and below 1")
         if not damping > 0:
             raise InputError(f"damping = {damping}: must be positive")
         super().__init__(
-            params,
-            lr,
-            num_data=num_data,
-            temperature=temperature,
-            noise=noise,
-            seed=seed,
-            smoothing=smoothing,
-            damping=damping,
+            params, lr, num_data=num_data, smoothing=smoothing, damping=damping, **common
         )
 
-    def _update(
+    def update(
         self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], source: NoiseSource
     ) -> None:
+        """Drift and noise, each scaled by the preconditioner."""
         squares = self._buffers(params, "square_average")
         torch._foreach_mul_(squares, group["smoothing"])
         torch._foreach_addcmul_(squares, grads, grads, value=1 - group["smoothing"])
@@ -67,3 +61,14 @@ class PSGLD(Sampler):
         """`1/(√V + δ)`."""
         average: Tensor | None = self.state[param].get("square_average")
         return 1.0 if average is None else 1 / (average.sqrt() + group["damping"])
+
+
+class PSGLDSettings(SamplerSettings):
+    """Preconditioned SGLD in a recipe."""
+
+    sampler: ClassVar[type[Sampler]] = PSGLD
+    kind: Literal["psgld"] = "psgld"
+    smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.99
+    """Memory of the squared gradients."""
+    damping: Positive = 1e-5
+    """Added to their root."""

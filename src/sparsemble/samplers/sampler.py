@@ -1,6 +1,6 @@
 """What the samplers share: explicit `num_data` and `temperature`, and noise that can be resumed.
 
-The generators are the sampler's own, one a device, seeded by `seed` and saved in `state_dict`, so
+The generators are the sampler's own, one per device, seeded by `seed` and saved in `state_dict`, so
 a resumed chain draws the noise the uninterrupted one would have drawn.
 """
 
@@ -9,18 +9,38 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Annotated, Any, ClassVar, TypedDict
 
 import torch
+from pydantic import Field
 from torch import Tensor
 from torch.optim import Optimizer
 
 from sparsemble.errors import InputError
 from sparsemble.samplers.noise import NoiseKind, NoiseSource
+from sparsemble.settings import Settings
+
+
+class Common(TypedDict, total=False):
+    """What every sampler can be given besides its parameters, rate and number of examples."""
+
+    temperature: float
+    noise: NoiseKind
+    seed: int
 
 
 class Sampler(Optimizer, ABC):
-    """Base of the SG-MCMC samplers; subclasses define one update in `_update`."""
+    """Base of the SG-MCMC samplers; subclasses define one step in `update`.
+
+    Args:
+        params: The tensors that are sampled.
+        lr: The learning rate η of the mean loss.
+        num_data: The N of the posterior: how many examples the mean loss stands for.
+        temperature: 1 samples the posterior, 0 is plain optimisation.
+        noise: `gaussian`, or `rademacher` (±1), which is faster.
+        seed: Of the noise.
+        defaults: Numbers of a subclass, which find them in each parameter group.
+    """
 
     def __init__(
         self,
@@ -87,14 +107,21 @@ class Sampler(Optimizer, ABC):
                         f"a parameter is now {key[1]} on {key[0]}: make the sampler after the "
                         "network has been moved or cast"
                     )
-                self._update(group, params, grads, self._sources[key])
+                self.update(group, params, grads, self._sources[key])
         return loss
 
     @abstractmethod
-    def _update(
+    def update(
         self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], source: NoiseSource
     ) -> None:
-        """Update `params` in place."""
+        """Move `params` in place by `grads`, and by what `source` draws.
+
+        Args:
+            group: The settings of this parameter group: `lr`, `temperature` and a subclass's own.
+            params: Tensors of one device and dtype.
+            grads: Their gradients, prior included.
+            source: Noise of mean 0 and variance 1 for them.
+        """
 
     def noise_scale(self, group: dict[str, Any]) -> float:
         """Standard deviation of the noise one step adds (before any preconditioning): √(2ηT/N)."""
@@ -161,3 +188,18 @@ class Sampler(Optimizer, ABC):
         saved = state.pop("noise")
         super().load_state_dict(state)
         self._restore_generators(saved)
+
+
+class SamplerSettings(Settings, ABC):
+    """A sampler in a recipe: its fields are the keywords of the class in `sampler`."""
+
+    sampler: ClassVar[type[Sampler]]
+    temperature: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
+    """1 samples the posterior, 0 is plain optimisation."""
+    noise: NoiseKind = "gaussian"
+    """Gaussian, or ±1, which is faster."""
+
+    def build(self, params: Iterable[Tensor], *, lr: float, num_data: int, seed: int) -> Sampler:
+        """The sampler on `params`."""
+        fields = {name: value for name, value in self if name != "kind"}
+        return self.sampler(params, lr, num_data=num_data, seed=seed, **fields)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Annotated, Literal
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, computed_field
 
+from sparsemble.extensions import import_path, open_union
 from sparsemble.settings import Positive, Settings
 
 Factor = Annotated[float, Field(ge=1, allow_inf_nan=False)]
@@ -25,19 +27,19 @@ class Constant(Schedule):
     """The same rate throughout: the paper's choice for SGLD."""
 
     kind: Literal["constant"] = "constant"
-    rate: Positive
+    lr: Positive
     """The learning rate, at the start."""
 
     def __call__(self, epoch: float) -> float:
         """The rate."""
-        return self.rate
+        return self.lr
 
 
 class Polynomial(Schedule):
-    """Welling & Teh's annealing `a(b + t)^−γ`, written with the initial rate: `rate·(1+t/b)^−γ`."""
+    """Welling & Teh's annealing `a(b + t)^−γ`, written with the initial rate: `lr·(1+t/b)^−γ`."""
 
     kind: Literal["polynomial"] = "polynomial"
-    rate: Positive
+    lr: Positive
     """The learning rate, at the start."""
     delay: Positive = 1.0
     """Epochs before it falls."""
@@ -46,14 +48,14 @@ class Polynomial(Schedule):
 
     def __call__(self, epoch: float) -> float:
         """The annealed rate."""
-        return float(self.rate * (1 + epoch / self.delay) ** -self.power)
+        return float(self.lr * (1 + epoch / self.delay) ** -self.power)
 
 
 class Cyclical(Schedule):
-    """Cosine from `rate` down to `rate·floor`, anew every `period` epochs (Zhang et al. 2020)."""
+    """Cosine from `lr` down to `lr·floor`, anew every `period` epochs (Zhang et al. 2020)."""
 
     kind: Literal["cyclical"] = "cyclical"
-    rate: Positive
+    lr: Positive
     """The learning rate, at the start."""
     period: Positive
     """Epochs of a cycle."""
@@ -64,14 +66,14 @@ class Cyclical(Schedule):
         """The rate within the current cycle."""
         phase = (epoch % self.period) / self.period
         swing = (1 + math.cos(math.pi * phase)) / 2
-        return self.rate * (self.floor + (1 - self.floor) * swing)
+        return self.lr * (self.floor + (1 - self.floor) * swing)
 
 
 class Step(Schedule):
     """Divided by `factor` every `every` epochs."""
 
     kind: Literal["step"] = "step"
-    rate: Positive
+    lr: Positive
     """The learning rate, at the start."""
     factor: Factor = 2.0
     """What the rate is divided by."""
@@ -80,14 +82,14 @@ class Step(Schedule):
 
     def __call__(self, epoch: float) -> float:
         """The rate of the current plateau."""
-        return float(self.rate * self.factor ** -(int(epoch) // self.every))
+        return float(self.lr * self.factor ** -(int(epoch) // self.every))
 
 
 class Exponential(Schedule):
     """Divided by `factor` after every epoch, from the end of the `hold`-th on."""
 
     kind: Literal["exponential"] = "exponential"
-    rate: Positive
+    lr: Positive
     """The learning rate, at the start."""
     factor: Factor
     """What the rate is divided by, every epoch."""
@@ -96,9 +98,33 @@ class Exponential(Schedule):
 
     def __call__(self, epoch: float) -> float:
         """The rate of the current epoch."""
-        return float(self.rate * self.factor ** -max(int(epoch) + 1 - self.hold, 0))
+        return float(self.lr * self.factor ** -max(int(epoch) + 1 - self.hold, 0))
 
 
-AnySchedule = Annotated[
-    Constant | Polynomial | Cyclical | Step | Exponential, Field(discriminator="kind")
-]
+class FunctionSchedule(Schedule):
+    """A plain function of the time in epochs."""
+
+    function: Callable[[float], float] = Field(exclude=True)
+
+    def __call__(self, epoch: float) -> float:
+        """What the function says."""
+        return float(self.function(epoch))
+
+    @computed_field(repr=False)  # type: ignore[prop-decorator]
+    @property
+    def kind(self) -> str:
+        """Where the function is found."""
+        return import_path(self.function)
+
+
+def schedule_of(function: Callable[[float], float]) -> Schedule:
+    """A function as a schedule."""
+    return FunctionSchedule(function=function)
+
+
+if TYPE_CHECKING:
+    AnySchedule = Schedule
+else:
+    AnySchedule = open_union(
+        Schedule, Constant, Polynomial, Cyclical, Step, Exponential, from_function=schedule_of
+    )

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Annotated, Any, ClassVar, Literal, Unpack
 
 import torch
+from pydantic import Field
 from torch import Tensor
 
 from sparsemble.errors import InputError
-from sparsemble.samplers.noise import NoiseKind, NoiseSource
-from sparsemble.samplers.sampler import Sampler
+from sparsemble.samplers.noise import NoiseSource
+from sparsemble.samplers.sampler import Common, Sampler, SamplerSettings
 
 
 class SGHMC(Sampler):
@@ -28,26 +29,17 @@ class SGHMC(Sampler):
         lr: float,
         *,
         num_data: int,
-        temperature: float = 1.0,
         friction: float = 0.1,
-        noise: NoiseKind = "gaussian",
-        seed: int = 0,
+        **common: Unpack[Common],
     ) -> None:
         if not 0 < friction <= 1:
             raise InputError(f"friction = {friction}: must be above 0 and at most 1")
-        super().__init__(
-            params,
-            lr,
-            num_data=num_data,
-            temperature=temperature,
-            noise=noise,
-            seed=seed,
-            friction=friction,
-        )
+        super().__init__(params, lr, num_data=num_data, friction=friction, **common)
 
-    def _update(
+    def update(
         self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], source: NoiseSource
     ) -> None:
+        """Friction, drift and noise change the velocity, which moves the parameters."""
         velocity = self._buffers(params, "velocity")
         torch._foreach_mul_(velocity, 1 - group["friction"])
         torch._foreach_add_(velocity, grads, alpha=-group["lr"])
@@ -59,3 +51,12 @@ class SGHMC(Sampler):
     def noise_scale(self, group: dict[str, Any]) -> float:
         """Standard deviation of the noise one step adds to the velocity: √(2αηT/N)."""
         return math.sqrt(group["friction"]) * super().noise_scale(group)
+
+
+class SGHMCSettings(SamplerSettings):
+    """SGHMC in a recipe."""
+
+    sampler: ClassVar[type[Sampler]] = SGHMC
+    kind: Literal["sghmc"] = "sghmc"
+    friction: Annotated[float, Field(gt=0, le=1)] = 0.1
+    """Share of the velocity that is lost in a step."""

@@ -8,13 +8,13 @@ for bit.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from sparsemble.samplers.noise import NoiseSource
-from sparsemble.samplers.sampler import Sampler
+from sparsemble.samplers.sampler import Sampler, SamplerSettings
 
 
 class SGLD(Sampler):
@@ -27,10 +27,18 @@ class SGLD(Sampler):
     >>> sampler.step()
     """
 
-    def _update(
+    def update(
         self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], source: NoiseSource
     ) -> None:
+        """Drift, then noise."""
         torch._foreach_add_(params, grads, alpha=-group["lr"])
         if group["temperature"] > 0:
             scale = self.noise_scale(group)
             torch._foreach_add_(params, source.draw(params), alpha=scale)
+
+
+class SGLDSettings(SamplerSettings):
+    """SGLD in a recipe."""
+
+    sampler: ClassVar[type[Sampler]] = SGLD
+    kind: Literal["sgld"] = "sgld"

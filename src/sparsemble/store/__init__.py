@@ -1,7 +1,7 @@
 """Files: written atomically, read with suspicion; never a pickle."""
 
 from sparsemble.store.files import (
-    full_disk_told,
+    full_disk_explained,
     read_json,
     read_tensors,
     remove_partial,
@@ -16,7 +16,7 @@ from sparsemble.store.packing import StreamReader, StreamWriter, pack, unpack
 __all__ = [
     "StreamReader",
     "StreamWriter",
-    "full_disk_told",
+    "full_disk_explained",
     "inside",
     "pack",
     "read_json",

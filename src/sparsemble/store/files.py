@@ -36,7 +36,7 @@ def write_atomically(path: Path, content: bytes) -> None:
 
     A link stays one, to the new content; a device or a pipe is written to.
     """
-    with full_disk_told(path, len(content)), _named(path):
+    with full_disk_explained(path, len(content)), _named(path):
         if path.exists() and not path.is_file():
             path.write_bytes(content)
             return
@@ -71,7 +71,7 @@ def remove_partial(folder: Path) -> None:
 
 
 @contextmanager
-def full_disk_told(path: Path, size: int) -> Iterator[None]:
+def full_disk_explained(path: Path, size: int) -> Iterator[None]:
     """Turn a full disk into a `DiskFullError` that says what to do."""
     try:
         yield

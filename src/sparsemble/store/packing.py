@@ -1,4 +1,4 @@
-"""Packing: a masked tensor as kept values and one bit a position, many of them as few streams."""
+"""Packing: a masked tensor as kept values and one bit per position, many of them as few streams."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ def pack(tensor: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     >>> values.tolist(), bits.tolist()
     ([1.0, 2.0], [144])
     """
+    mask = mask.cpu()
     return tensor.detach().cpu()[mask], torch.from_numpy(np.packbits(mask.numpy().reshape(-1)))
 
 
@@ -38,7 +39,7 @@ class StreamWriter:
         self._parts[stream].append(numbers.detach().cpu())
 
     def tensors(self) -> dict[str, Tensor]:
-        """One flat tensor a stream; index lists in 16 bits where they fit."""
+        """One flat tensor per stream; index lists in 16 bits where they fit."""
         joined = {name: torch.cat(parts) for name, parts in self._parts.items() if parts}
         units = joined.get("units")
         if units is not None and int(units.max()) <= torch.iinfo(torch.int16).max:

@@ -11,37 +11,37 @@ from sparsemble.samplers import Constant, Cyclical, Exponential, Polynomial, Ste
 @pytest.mark.parametrize(
     ("schedule", "values"),
     [
-        pytest.param(Constant(rate=0.5), {0: 0.5, 0.25: 0.5, 99: 0.5}, id="constant"),
+        pytest.param(Constant(lr=0.5), {0: 0.5, 0.25: 0.5, 99: 0.5}, id="constant"),
         pytest.param(
-            Polynomial(rate=0.4, delay=3.0, power=1.0),
+            Polynomial(lr=0.4, delay=3.0, power=1.0),
             {0: 0.4, 3: 0.2, 9: 0.1, 4.5: 0.16},
             id="polynomial, inverse",
         ),
         pytest.param(
-            Polynomial(rate=1.0),
+            Polynomial(lr=1.0),
             {0: 1.0, 1: 2**-0.55, 2.5: 3.5**-0.55, 99: 100**-0.55},
             id="polynomial, Welling and Teh's power by default",
         ),
         pytest.param(
-            Cyclical(rate=0.8, period=4),
+            Cyclical(lr=0.8, period=4),
             {0: 0.8, 2: 0.4, 4: 0.8, 6: 0.4, 1: 0.4 * (1 + math.sqrt(0.5)), 8: 0.8},
             id="cyclical",
         ),
         pytest.param(
-            Cyclical(rate=1.0, period=3, floor=0.1),
+            Cyclical(lr=1.0, period=3, floor=0.1),
             {0: 1.0, 1.5: 0.55, 1: 0.775, 2: 0.325, 3: 1.0, 4.5: 0.55},
             id="cyclical with a floor",
         ),
         pytest.param(
-            Step(rate=1.0, factor=4.0, every=3),
+            Step(lr=1.0, factor=4.0, every=3),
             {0: 1.0, 2: 1.0, 2.99: 1.0, 3: 0.25, 5.5: 0.25, 6: 0.0625},
             id="step",
         ),
         pytest.param(
-            Step(rate=0.2), {9.9: 0.2, 10: 0.1, 25: 0.05}, id="step, halved every 10 by default"
+            Step(lr=0.2), {9.9: 0.2, 10: 0.1, 25: 0.05}, id="step, halved every 10 by default"
         ),
         pytest.param(
-            Exponential(rate=0.01, factor=1.25),
+            Exponential(lr=0.01, factor=1.25),
             {0: 0.01, 0.9: 0.01, 1: 0.008, 2: 0.0064, 3.5: 0.00512},
             id="exponential",
         ),
@@ -53,11 +53,11 @@ def test_a_schedule_has_these_rates_at_these_epochs(schedule, values):
 
 def test_retraining_as_in_the_paper_ends_near_a_fourteenth_of_the_first_rate():
     # MNIST: 20 epochs from 0.01, divided by 1.15 after each: 1.15¹⁹ = 14.232
-    assert Exponential(rate=0.01, factor=1.15)(19.999) == pytest.approx(0.01 / 14.23177, rel=1e-6)
+    assert Exponential(lr=0.01, factor=1.15)(19.999) == pytest.approx(0.01 / 14.23177, rel=1e-6)
 
 
 def test_a_cycle_never_falls_below_its_floor_nor_rises_above_its_rate():
-    schedule = Cyclical(rate=0.5, period=7, floor=0.2)
+    schedule = Cyclical(lr=0.5, period=7, floor=0.2)
     rates = [schedule(step / 10) for step in range(211)]
     assert max(rates) == 0.5
     assert min(rates) >= 0.1
@@ -67,27 +67,27 @@ def test_a_cycle_never_falls_below_its_floor_nor_rises_above_its_rate():
 @pytest.mark.parametrize(
     ("kind", "fields", "named"),
     [
-        (Constant, {"rate": 0.0}, "rate = 0.0"),
-        (Constant, {"rate": -1.0}, "rate = -1.0"),
-        (Constant, {"rate": math.nan}, "rate = nan"),
-        (Constant, {"rate": math.inf}, "rate = inf"),
-        (Constant, {"rate": "fast"}, "rate = 'fast'"),
-        (Constant, {}, "missing setting 'rate'"),
-        (Constant, {"rate": 0.1, "rat": 1}, "unknown setting 'rat'; did you mean 'rate'"),
-        (Polynomial, {"rate": 0.1, "delay": 0.0}, "delay = 0.0"),
-        (Polynomial, {"rate": 0.1, "power": 0.5}, "power = 0.5"),
-        (Polynomial, {"rate": 0.1, "power": 1.5}, "power = 1.5"),
-        (Cyclical, {"rate": 0.1}, "missing setting 'period'"),
-        (Cyclical, {"rate": 0.1, "period": 0}, "period = 0"),
-        (Cyclical, {"rate": 0.1, "period": math.nan}, "period = nan"),
-        (Cyclical, {"rate": 0.1, "period": 5, "floor": 1.0}, "floor = 1.0"),
-        (Cyclical, {"rate": 0.1, "period": 5, "floor": -0.1}, "floor = -0.1"),
-        (Step, {"rate": 0.1, "factor": 0.5}, "factor = 0.5"),
-        (Step, {"rate": 0.1, "every": 0}, "every = 0"),
-        (Step, {"rate": 0.1, "every": 1.5}, "every = 1.5"),
-        (Exponential, {"rate": 0.1}, "missing setting 'factor'"),
-        (Exponential, {"rate": 0.1, "factor": 0.9}, "factor = 0.9"),
-        (Exponential, {"rate": 0.1, "factor": math.inf}, "factor = inf"),
+        (Constant, {"lr": 0.0}, "lr = 0.0"),
+        (Constant, {"lr": -1.0}, "lr = -1.0"),
+        (Constant, {"lr": math.nan}, "lr = nan"),
+        (Constant, {"lr": math.inf}, "lr = inf"),
+        (Constant, {"lr": "fast"}, "lr = 'fast'"),
+        (Constant, {}, "missing setting 'lr'"),
+        (Constant, {"lr": 0.1, "lrr": 1}, "unknown setting 'lrr'; did you mean 'lr'"),
+        (Polynomial, {"lr": 0.1, "delay": 0.0}, "delay = 0.0"),
+        (Polynomial, {"lr": 0.1, "power": 0.5}, "power = 0.5"),
+        (Polynomial, {"lr": 0.1, "power": 1.5}, "power = 1.5"),
+        (Cyclical, {"lr": 0.1}, "missing setting 'period'"),
+        (Cyclical, {"lr": 0.1, "period": 0}, "period = 0"),
+        (Cyclical, {"lr": 0.1, "period": math.nan}, "period = nan"),
+        (Cyclical, {"lr": 0.1, "period": 5, "floor": 1.0}, "floor = 1.0"),
+        (Cyclical, {"lr": 0.1, "period": 5, "floor": -0.1}, "floor = -0.1"),
+        (Step, {"lr": 0.1, "factor": 0.5}, "factor = 0.5"),
+        (Step, {"lr": 0.1, "every": 0}, "every = 0"),
+        (Step, {"lr": 0.1, "every": 1.5}, "every = 1.5"),
+        (Exponential, {"lr": 0.1}, "missing setting 'factor'"),
+        (Exponential, {"lr": 0.1, "factor": 0.9}, "factor = 0.9"),
+        (Exponential, {"lr": 0.1, "factor": math.inf}, "factor = inf"),
     ],
 )
 def test_an_impossible_schedule_is_refused_with_the_value_named(kind, fields, named):
@@ -97,4 +97,4 @@ def test_an_impossible_schedule_is_refused_with_the_value_named(kind, fields, na
 
 def test_a_schedule_cannot_be_changed():
     with pytest.raises(ValueError, match="frozen"):
-        Constant(rate=0.1).rate = 0.2
+        Constant(lr=0.1).lr = 0.2

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from scenarios import mlp, set_parameters
 from sparsemble.errors import InputError
-from sparsemble.layouts import feedforward_layout
+from sparsemble.layouts import layout_of
 from sparsemble.priors import Gaussian, GroupSparse, Laplace, NoPrior, Prior, SumPrior
 
 PENALTY = 0.03
@@ -42,7 +42,7 @@ def value_and_gradients(
     prior: Prior, net: nn.Module, grouping: str = "outgoing"
 ) -> tuple[Tensor, dict[str, Tensor]]:
     parameters = {name: p.detach() for name, p in net.named_parameters()}
-    bound = prior.bind(feedforward_layout(net, grouping), parameters)
+    bound = prior.bind(layout_of(net, grouping), parameters)
     gradients = {name: torch.zeros_like(p) for name, p in parameters.items()}
     bound.add_gradient(gradients)
     return bound.value(), gradients
@@ -142,7 +142,7 @@ def test_the_gradient_is_added_to_what_is_there(prior):
     parameters = {name: p.detach() for name, p in net.named_parameters()}
     _, alone = value_and_gradients(prior, net)
     gradients = {name: torch.ones_like(p) for name, p in parameters.items()}
-    prior.bind(feedforward_layout(net), parameters).add_gradient(gradients)
+    prior.bind(layout_of(net), parameters).add_gradient(gradients)
     for name, gradient in gradients.items():
         torch.testing.assert_close(gradient, 1 + alone[name], rtol=1e-14, atol=1e-14)
 
@@ -150,10 +150,10 @@ def test_the_gradient_is_added_to_what_is_there(prior):
 @ALL_PRIORS
 def test_a_bound_prior_follows_the_weights_it_is_bound_to(prior):
     net = network()
-    bound = prior.bind(feedforward_layout(net), dict(net.named_parameters()))
+    bound = prior.bind(layout_of(net), dict(net.named_parameters()))
     with torch.no_grad():
         net[0].weight.mul_(3.0)
-        renewed = prior.bind(feedforward_layout(net), dict(net.named_parameters()))
+        renewed = prior.bind(layout_of(net), dict(net.named_parameters()))
         torch.testing.assert_close(bound.value(), renewed.value())
 
 
@@ -166,7 +166,7 @@ def test_a_stack_of_members_has_the_sum_of_their_values_and_their_own_gradients(
         for name, _ in nets[0].named_parameters()
     }
     gradients = {name: torch.zeros_like(tensor) for name, tensor in stacked.items()}
-    bound = prior.bind(feedforward_layout(nets[0]), stacked, batch_dims=1)
+    bound = prior.bind(layout_of(nets[0]), stacked, batch_dims=1)
     bound.add_gradient(gradients)
     torch.testing.assert_close(bound.value(), alone[0][0] + alone[1][0])
     for name, gradient in gradients.items():
@@ -190,7 +190,7 @@ def test_given_group_sizes_keep_their_weight_after_compaction():
     set_parameters(net, {"0.weight": [[3.0, 4.0]]})
     parameters = {name: p.detach() for name, p in net.named_parameters()}
     sizes = {"outgoing inputs": 16}
-    bound = GroupSparse(penalty=1).bind(feedforward_layout(net), parameters, sizes=sizes)
+    bound = GroupSparse(penalty=1).bind(layout_of(net), parameters, sizes=sizes)
     assert float(bound.value()) == pytest.approx(4 * (3 + 4))
 
 
