@@ -1,8 +1,7 @@
 """Reading recipes: a built-in name or a TOML file, single settings overridden by dotted keys.
 
-A recipe may say `extends = "name"`: it then changes only some settings of that built-in recipe. A
-section it gives a `kind` of its own replaces the other's whole, but for the sampler's, whose kinds
-have the same settings; `section = false` drops one.
+A recipe may say `extends = "name"`: it then changes only some settings of that recipe. A section of
+another kind keeps the settings that both kinds have; `section = false` drops one.
 """
 
 from __future__ import annotations
@@ -10,18 +9,29 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Mapping
+from copy import deepcopy
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from sparsemble.errors import InputError
-from sparsemble.recipes.models import Recipe
+from sparsemble.extensions import kinds_of
+from sparsemble.priors import AnyPrior
+from sparsemble.recipes.networks import AnyNetwork
+from sparsemble.recipes.recipe import Recipe
+from sparsemble.samplers import AnySampler, AnySchedule
+from sparsemble.tasks import AnyTask
 
-_UNSAID_KIND = "feedforward"
-"""The kind of a network section that names none."""
-_ALIKE = ("sampler",)
-"""Sections whose kinds have the same settings, so that another kind clears none of them."""
-_UNTOLD = ("seed", "name", "description", "data.measure")
+_KINDS = {
+    "network": kinds_of(AnyNetwork),
+    "prior": kinds_of(AnyPrior),
+    "sampler": kinds_of(AnySampler),
+    "schedule": kinds_of(AnySchedule),
+    "task": kinds_of(AnyTask),
+}
+"""What each section's kinds are."""
+_DEFAULT_KINDS = {"network": "feedforward", "sampler": "sgld"}
+_NOT_DESCRIBED = ("seed", "name", "description", "data.measure")
 """Changes that make no other recipe of one."""
 _BUILTIN = files("sparsemble.recipes") / "builtin"
 
@@ -53,14 +63,21 @@ def load_recipe(source: str | Path, changes: Mapping[str, Any] | None = None) ->
     """
     fields = _read(source)
     fields.setdefault("name", Path(source).stem)
-    changes = changes or {}
+    return recipe_from(fields, changes, source=f"recipe {source}")
+
+
+def recipe_from(
+    given: Mapping[str, Any], changes: Mapping[str, Any] | None = None, *, source: str
+) -> Recipe:
+    """The recipe of given fields, with single settings overridden; errors name the source."""
+    fields, changes = deepcopy(dict(given)), changes or {}
     # A section's kind comes first: it decides what else there is to set.
     for key in sorted(changes, key=lambda key: not key.endswith("kind")):
         _override(fields, key, changes[key])
-    told = [f"{key} = {value}" for key, value in changes.items() if key not in _UNTOLD]
-    if told and fields.get("description"):
-        fields["description"] += f" (with {', '.join(told)})"
-    recipe: Recipe = Recipe.read(fields, source=f"recipe {source}")
+    shown = [f"{key} = {value}" for key, value in changes.items() if key not in _NOT_DESCRIBED]
+    if shown and fields.get("description"):
+        fields["description"] += f" (with {', '.join(shown)})"
+    recipe: Recipe = Recipe.read(fields, source=source)
     return recipe
 
 
@@ -95,38 +112,48 @@ def _read(source: str | Path) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"recipe {source}: not valid TOML: {error}") from None
     if "extends" in fields:
-        extended = str(fields.pop("extends"))
-        if extended not in builtin_names():
-            raise InputError(f"recipe {source} extends {extended!r}, which is not a built-in one")
-        fields = _extended(_read(extended), fields)
+        known = str(fields.pop("extends"))
+        if known not in builtin_names():
+            raise InputError(f"recipe {source} extends {known!r}, which is not a built-in one")
+        fields = extended(_read(known), fields)
     return fields
 
 
-def _extended(known: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """Sections merged, anything else replaced."""
+def extended(known: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a recipe with those that another changes: sections merged, else replaced."""
     merged = dict(known)
     for key, value in changes.items():
         if not isinstance(known.get(key), dict):
             merged[key] = value
         elif value is False:
             del merged[key]
-        elif isinstance(value, dict) and ("kind" not in value or key in _ALIKE):
-            merged[key] = _extended(known[key], value)
+        elif isinstance(value, dict) and "kind" in value:
+            merged[key] = _common(known[key], key, value["kind"]) | value
+        elif isinstance(value, dict):
+            merged[key] = extended(known[key], value)
         else:
             merged[key] = value
     return merged
 
 
+def _common(fields: Mapping[str, Any], section: str, kind: Any) -> dict[str, Any]:
+    """The settings of a section that another kind of it has, too."""
+    known = _KINDS.get(section, {}).get(kind)
+    names = set() if known is None else set(known.model_fields)
+    return {name: value for name, value in fields.items() if name in names}
+
+
 def _override(fields: dict[str, Any], key: str, value: Any) -> None:
-    """Set one setting; another `kind` clears its section, `false` drops one."""
+    """Set one setting; another `kind` keeps what both kinds have, `false` drops a section."""
     *path, leaf = key.split(".")
     for part in path:
         fields = fields.setdefault(part, {})
         if not isinstance(fields, dict):
             raise InputError(f"setting {key!r}: {part!r} is not a section")
-    alike = path[-1:] and path[-1] in _ALIKE
-    if leaf == "kind" and not alike and value != fields.get("kind", _UNSAID_KIND):
-        fields.clear()
+    section = path[-1] if path else ""
+    if leaf == "kind" and value != fields.get("kind", _DEFAULT_KINDS.get(section)):
+        for name in set(fields) - set(_common(fields, section, value)):
+            del fields[name]
     if value is False and isinstance(fields.get(leaf), dict):
         del fields[leaf]
     else:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sparsemble.recipes.models import Recipe
+from sparsemble.recipes.recipe import Recipe
 
 _LIMITS = {
     "minimum": "≥ {}",
@@ -33,7 +33,7 @@ def settings_reference() -> list[Setting]:
     schema = Recipe.model_json_schema()
     found: dict[tuple[str, str, str], Setting] = {}
     for setting in _settings(schema, schema["$defs"], "", "", {}):
-        # What several kinds of a section have in common is told once.
+        # What several kinds of a section have in common is listed once.
         key = (setting.key, setting.values, setting.meaning)
         if key in found:
             only = ", ".join(filter(None, (found[key].only, setting.only)))
@@ -47,24 +47,24 @@ def _settings(
     known: Mapping[str, Any],
     prefix: str,
     only: str,
-    told: dict[str, str],
+    listed: dict[str, str],
 ) -> Iterator[Setting]:
-    """`told` says which sections were described already, and where."""
+    """`listed` says which sections were described already, and where."""
     required = schema.get("required", ())
     for name, field in schema["properties"].items():
         place = f"{prefix}{name}"
         sections = [ref for option in _options(field) if (ref := option.get("$ref")) is not None]
         names = [ref.rpartition("/")[2] for ref in sections]
-        if names and names[0] in told:
-            yield Setting(place, only, "section", "", f"As {told[names[0]]}.")
+        if names and names[0] in listed:
+            yield Setting(place, only, "section", "", f"As {listed[names[0]]}.")
             continue
         if len(names) > 1 and "kind" in known[names[0]]["properties"]:
             kinds = ", ".join(_kind(known[section]) for section in names)
             yield Setting(f"{place}.kind", "", kinds, "", "What the section is.")
         for section in names:
-            told[section] = place
+            listed[section] = place
             kind = _kind(known[section]) if len(names) > 1 else only
-            yield from _settings(known[section], known, f"{place}.", kind, told)
+            yield from _settings(known[section], known, f"{place}.", kind, listed)
         if not names and not (name == "kind" and "const" in field):
             default = "" if name in required else _shown(field.get("default"))
             meaning = " ".join(field.get("description", "").split())
@@ -87,22 +87,22 @@ def _kind(section: Mapping[str, Any]) -> str:
 
 
 def _values(field: Mapping[str, Any], known: Mapping[str, Any]) -> str:
-    told = []
+    found = []
     for option in _options(field):
         if "enum" in option:
-            told.append(", ".join(map(str, option["enum"])))
+            found.append(", ".join(map(str, option["enum"])))
         elif "const" in option:
-            told.append(str(option["const"]))
+            found.append(str(option["const"]))
         elif option.get("type") == "array":
-            told.append(
+            found.append(
                 f"list of {_values(option['items'], known)}" if "items" in option else "list"
             )
         elif "$ref" in option:
-            told.append(_kind(known[option["$ref"].rpartition("/")[2]]))
+            found.append(_kind(known[option["$ref"].rpartition("/")[2]]))
         elif option.get("type") != "null":
             limits = [text.format(f"{option[k]:g}") for k, text in _LIMITS.items() if k in option]
-            told.append(" ".join([_TYPES.get(option.get("type", ""), "text"), *limits]))
-    return " or ".join(told)
+            found.append(" ".join([_TYPES.get(option.get("type", ""), "text"), *limits]))
+    return " or ".join(found)
 
 
 def _shown(default: Any) -> str:

@@ -1,0 +1,1 @@
+"""The paper's experiments: recipes, tables, searches for settings, results."""

@@ -1,0 +1,213 @@
+"""Tables 3, 4 and 5 from result files, beside the paper's figures, and what training costs."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+
+from paper.ptb import CITED, ROWS, STRUCTURES, TABLE_SIZE, Figures, Row, SizeName
+from sparsemble.recipes.networks import LSTMSettings
+from sparsemble.results import Result
+from sparsemble.results.tables import Table, mean_and_deviation
+
+Results = Mapping[str, Sequence[Result]]
+
+
+def tables(results: Results, size: SizeName) -> list[Table]:
+    """Every table that has something to show."""
+    found = [perplexities(results, size, table) for table in TABLE_SIZE]
+    found += [structures(results, size), costs(results, size)]
+    return [table for table in found if table.rows]
+
+
+def perplexities(results: Results, size: SizeName, table: int) -> Table:
+    """Table 3 or 5; `single` is the best member on the validation text, with its own test value."""
+    printed = TABLE_SIZE[table]
+    header = (
+        "Method",
+        "Models",
+        "Parameters",
+        "FLOPs",
+        "Single dev",
+        "Single test",
+        "Ensemble dev",
+        "Ensemble test",
+        "Dropout",
+        "T",
+        "Seeds",
+        f"Paper ({printed}): parameters",
+        "Paper: FLOPs",
+        "Paper: single dev / test",
+        "Paper: ensemble dev / test",
+    )
+    rows = [
+        _perplexity_row(row, results[row.recipe])
+        for row in ROWS
+        if row.table == table and results.get(row.recipe)
+    ]
+    if table == 5 and rows:
+        rows += [_cited(entry) for entry in CITED]
+    return Table(f"Table {table}: PTB, size {size}", header, tuple(rows))
+
+
+def _perplexity_row(row: Row, results: Sequence[Result]) -> tuple[str, ...]:
+    several = row.models > 1
+    return (
+        row.method,
+        str(row.models),
+        f"{statistics.mean(r.parameters / _unshared(r) for r in results):.2f}×",
+        f"{statistics.mean(r.flops_ratio for r in results):.2f}×",
+        *(_perplexity(results, part, _of_the_best) for part in ("validation", "test")),
+        *(
+            _perplexity(results, part, _of_all) if several else "–"
+            for part in ("validation", "test")
+        ),
+        f"{_network(results[0]).dropout:g}",
+        f"{results[0].recipe.chain.sampler.temperature:g}",
+        str(len(results)),
+        *_paper(row.paper, several=several),
+    )
+
+
+def _paper(figures: Figures | None, *, several: bool) -> tuple[str, ...]:
+    if figures is None:
+        return ("–", "–", "–", "–")
+    single, together = (figures.single_dev, figures.single_test), (figures.dev, figures.test)
+    if not several and single == (None, None):
+        # Table 5 has one column for single models and ensembles.
+        single, together = together, single
+    pairs = (" / ".join("–" if p is None else f"{p:.1f}" for p in ps) for ps in (single, together))
+    return (figures.parameters, figures.flops, *pairs)
+
+
+def _cited(entry: tuple[str, str, str, str, str]) -> tuple[str, ...]:
+    name, parameters, flops, dev, test = entry
+    return (f"{name}: cited", *["–"] * 10, parameters, flops, "–", f"{dev} / {test}")
+
+
+def structures(results: Results, size: SizeName) -> Table:
+    """Table 4: sparsity, units and FLOPs of one member, the first of the first seed."""
+    rows = []
+    for row in {row.recipe: row for row in ROWS}.values():
+        if results.get(row.recipe):
+            result = results[row.recipe][0]
+            if result.recipe.prune is not None or row.recipe == "sgd":
+                rows.append(_structure_row(row, result))
+    header = (
+        "Method",
+        "Sparsity",
+        "Parameters",
+        "Units",
+        "FLOPs: LSTM layers + softmax",
+        "Total",
+        "Paper (large): FLOPs",
+    )
+    return Table(f"Table 4: structure of one member, size {size}", header, tuple(rows))
+
+
+def _structure_row(row: Row, result: Result) -> tuple[str, ...]:
+    dense = result.flops / result.flops_ratio
+    flops: dict[str, int] = {}
+    for name, (rows, columns) in result.member_shapes[0].items():
+        owner = name.split()[0]  # an untied layer has a matrix a gate
+        flops[owner] = flops.get(owner, 0) + 2 * rows * columns
+    softmax, total = flops.pop("softmax"), result.member_flops[0]
+    return (
+        row.method,
+        f"{result.recipe.prune.sparsity:.0%}" if result.recipe.prune else "–",
+        _millions(result.member_parameters[0]),
+        "-".join(map(str, result.structures[0])),
+        " + ".join(map(_millions, [*flops.values(), softmax])),
+        f"{_millions(total)} ({total / dense:.0%})",
+        STRUCTURES.get(row.recipe, "–"),
+    )
+
+
+def costs(results: Results, size: SizeName) -> Table:
+    """What training took, in epochs and seconds, and both against the independent ensemble's.
+
+    In epochs as in the paper's footnote, where one of retraining counts half:
+    (80 + 15·4·½)/(30·4 + 15·4·½) = 0.73. Seconds are what they were.
+    """
+    rows = []
+    reference = results.get("sgd-gsp-pr-4") or []
+    for row in {row.recipe: row for row in ROWS}.values():
+        if results.get(row.recipe):
+            result = results[row.recipe][0]
+            ratios = ("–", "–")
+            if reference:
+                other = reference[0]
+                ratios = (
+                    f"{_counted_epochs(result) / _counted_epochs(other):.2f}",
+                    f"{sum(result.seconds.values()) / sum(other.seconds.values()):.2f}",
+                )
+            rows.append(
+                (
+                    row.method,
+                    str(row.models),
+                    _epochs(result),
+                    f"{result.seconds['chain']:.0f}",
+                    f"{result.seconds['retrain']:.0f}",
+                    *ratios,
+                )
+            )
+    header = (
+        "Method",
+        "Models",
+        "Epochs",
+        "Chain s",
+        "Retraining s",
+        "Epochs ÷ those of SGD+GSP+PR, 4 models",
+        "Seconds ÷ those",
+    )
+    return Table(f"Training cost, size {size}", header, tuple(rows))
+
+
+def _epochs(result: Result) -> str:
+    chain, retrain = result.recipe.chain, result.recipe.retrain
+    text = f"{chain.epochs}" + (f"·{chain.chains}" if chain.chains > 1 else "")
+    return text if retrain is None else f"{text} + {retrain.epochs}·{len(result.structures)}"
+
+
+def _counted_epochs(result: Result) -> float:
+    """Epochs of training, those of retraining counted half."""
+    chain, retrain = result.recipe.chain, result.recipe.retrain
+    again = 0 if retrain is None else retrain.epochs * len(result.structures)
+    return chain.epochs * chain.chains + again / 2
+
+
+def _network(result: Result) -> LSTMSettings:
+    network = result.recipe.network
+    assert isinstance(network, LSTMSettings)
+    return network
+
+
+def _unshared(result: Result) -> int:
+    """Parameters of the dense network with an embedding and a softmax of their own, the unit."""
+    own = round(result.parameters / result.parameters_ratio)
+    network = _network(result)
+    if not network.shared:
+        return own
+    sizes = (network.hidden[-1], *network.hidden)
+    recurrent = sum(4 * size * (below + size) for below, size in pairwise(sizes))
+    return 2 * own - recurrent
+
+
+def _of_all(result: Result, part: str) -> float:
+    return result.scores[part]["perplexity"]
+
+
+def _of_the_best(result: Result, part: str) -> float:
+    best = result.scores["validation"].best_member("perplexity")
+    return result.scores[part].members["perplexity"][best]
+
+
+def _perplexity(
+    results: Sequence[Result], part: str, of_whom: Callable[[Result, str], float]
+) -> str:
+    return mean_and_deviation([of_whom(result, part) for result in results])
+
+
+def _millions(count: int) -> str:
+    return f"{count / 1e6:.2f}M"

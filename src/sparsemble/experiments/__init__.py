@@ -1,1 +1,0 @@
-"""Experiments: the paper's tables, the search for their settings, and the demonstration."""

@@ -1,0 +1,95 @@
+"""What a recipe holds. Each section is the settings of one part, so limits are written there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema
+
+from sparsemble.errors import InputError
+from sparsemble.extensions import PATTERN, import_path, imported
+from sparsemble.priors import AnyPrior, NoPrior
+from sparsemble.recipes.data import DataSettings
+from sparsemble.recipes.networks import AnyNetwork
+from sparsemble.settings import Settings
+from sparsemble.stages import ChainSettings, PruneSettings, RetrainSettings
+from sparsemble.structure import GROUPINGS, Grouping
+from sparsemble.tasks import AnyTask
+
+_CODE = ("kind", "loader", "factory", "schedule", "grouping")
+"""Settings that may name code of the user's own."""
+
+
+def _grouping(value: Any) -> Any:
+    if value is None or (isinstance(value, str) and value in GROUPINGS):
+        return value
+    if isinstance(value, str) and ":" in value:
+        value = imported(value)
+    if not callable(value):
+        raise InputError(
+            f"grouping {value!r} is not one of {', '.join(GROUPINGS)}, nor a function of a layout"
+        )
+    return value
+
+
+if TYPE_CHECKING:
+    AnyGrouping = str | Grouping
+else:
+    AnyGrouping = Annotated[
+        Any,
+        PlainValidator(_grouping),
+        PlainSerializer(lambda value: import_path(value) if callable(value) else value),
+        WithJsonSchema({"enum": list(GROUPINGS)}),
+    ]
+
+
+class Recipe(Settings):
+    """One run of the method: task, prior, chain, pruning, retraining; data and network by name.
+
+    Without `prune` the members stay dense, without `retrain` they stay as sampled. `data` and
+    `network` are only for runs from the command line; `baseline` names a built-in recipe that they
+    are to be compared with.
+    """
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*$")] = "recipe"
+    """What runs and tables call it; by default the name of its file."""
+    description: str = ""
+    """One line about it."""
+    baseline: str | None = None
+    """A built-in recipe that `learn` also runs, to compare with."""
+    seed: Annotated[int, Field(ge=0)] = 0
+    """Everything random follows from it."""
+    data: DataSettings | None = None
+    network: AnyNetwork | None = None
+    task: AnyTask | None = None
+    grouping: AnyGrouping | None = None
+    """Which weights form a group; by default what the paper uses for the network."""
+    prior: AnyPrior = NoPrior()
+    chain: ChainSettings
+    prune: PruneSettings | None = None
+    retrain: RetrainSettings | None = None
+
+    @property
+    def code(self) -> tuple[str, ...]:
+        """Import paths of the user's own code that the recipe names."""
+        return tuple(dict.fromkeys(named_code(self.model_dump(mode="json"))))
+
+    @property
+    def ensemble_code(self) -> tuple[str, ...]:
+        """The part of that code that an ensemble is rebuilt with: its task and its network."""
+        fields = self.model_dump(mode="json", include={"task", "network"})
+        return tuple(dict.fromkeys(named_code(fields)))
+
+
+def named_code(fields: Any, key: str = "") -> Iterator[str]:
+    """The import paths among a recipe's fields."""
+    if isinstance(fields, dict):
+        for name, value in fields.items():
+            yield from named_code(value, name)
+    elif isinstance(fields, list):
+        for value in fields:
+            yield from named_code(value, key)
+    elif key in _CODE and isinstance(fields, str) and re.match(PATTERN, fields):
+        yield fields

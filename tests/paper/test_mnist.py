@@ -1,0 +1,41 @@
+"""Tables 1 and 2, and what docs/results.md shows of the paper's experiments."""
+
+from pathlib import Path
+
+import kept
+
+from paper import mnist, ptb, ptb_tables
+from paper.mnist_tables import table1, table2
+from sparsemble.results.tables import put_into
+from sparsemble.store import read_json
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_tables_say_what_was_not_run(tmp_path):
+    results = mnist.results_in(tmp_path)
+    rows = table1(results).rows
+    assert [row[0] for row in rows] == [row.method for row in mnist.ROWS]
+    assert {row[2] for row in rows} == {"not run"}
+    assert [row[-1] for row in rows] == ["1.66", "1.49", "1.53", "1.26", "1.39", "1.26", "1.29"]
+    assert table2(results).rows == ()
+
+
+def test_our_rows_run_before_the_baselines(tmp_path):
+    planned = mnist.jobs(seeds=3, ensemble_seeds=2, out=tmp_path)
+    names = [job.result.stem for job in planned]
+    assert names[:3] == [f"mnist-sgld-gsp-90-seed{k}" for k in range(3)]
+    assert len(names) == 6 * 3 + 2
+    assert names.index("mnist-sgld-l1-96-seed2") < names.index("mnist-sgld-seed0")
+    assert names.index("mnist-sgld-seed0") < names.index("mnist-sgd-seed0")
+
+
+def test_the_readme_shows_the_tables_of_the_committed_results(tmp_path):
+    copy = tmp_path / "results.md"
+    copy.write_bytes((ROOT / "docs" / "results.md").read_bytes())
+    results = mnist.results_in(ROOT / "paper" / "results" / "mnist")
+    put_into(copy, "mnist", (table1(results), table2(results)))
+    language = ptb.results_in(ROOT / "paper" / "results" / "ptb", "small")
+    put_into(copy, "ptb small", ptb_tables.tables(language, "small"))
+    put_into(copy, "benchmarks", [kept.table(read_json(ROOT / kept.FILE))])
+    assert copy.read_text() == (ROOT / "docs" / "results.md").read_text()
