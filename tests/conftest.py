@@ -1,12 +1,18 @@
 """One thread, one seed, one hypothesis profile: results depend on neither machine nor order."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import hypothesis
+import numpy as np
 import pytest
 import torch
 
-from sparsemble.cli.app import main
+from scenarios import CLASSES, NUMBERS, TEXT
+from small_runs import examples
+from sparsemble.cli.main import main
+from sparsemble.recipes import load_recipe
+from sparsemble.results.running import run_recipe
 
 hypothesis.settings.register_profile(
     "specification",
@@ -35,6 +41,30 @@ def denormals() -> Iterator[None]:
     torch.set_flush_denormal(False)
 
 
+@pytest.fixture(scope="session")
+def class_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a finished run of classifiers; look at it, change only copies."""
+    folder = tmp_path_factory.mktemp("classes") / "run"
+    run_recipe(load_recipe("digits", CLASSES), folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def text_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same of language models."""
+    folder = tmp_path_factory.mktemp("text") / "run"
+    run_recipe(load_recipe("grammar", TEXT), folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def number_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same of regressors."""
+    folder = tmp_path_factory.mktemp("numbers") / "run"
+    run_recipe(load_recipe("digits", NUMBERS), folder)
+    return folder
+
+
 @pytest.fixture
 def command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -50,3 +80,9 @@ def command(
         return stop.value.code, said.out, said.err
 
     return run
+
+
+@pytest.fixture(scope="session")
+def arrays() -> tuple[np.ndarray, np.ndarray]:
+    """Inputs and targets of a small problem."""
+    return examples()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
-from sparsemble.layouts import LanguageModel
+from sparsemble.networks import LanguageModel
 from sparsemble.structure import Family, Layout, Matrix, Role, Slot, Space, SpaceKind
 
 STANDARD_ERRORS = 5
@@ -29,16 +29,49 @@ QUICK = {
 LONG = {**QUICK, "chain.epochs": 100_000, "chain.burn_in": 99_998, "chain.interval": 1}
 """Changes that make it outlast any test."""
 
+CLASSES = {
+    "network.hidden": [30, 20],
+    "chain.chains": 1,
+    "chain.epochs": 12,
+    "chain.burn_in": 3,
+    "chain.interval": 3,
+    "chain.sampler.temperature": 1e-4,
+    "prior.penalty": 2e-3,
+    "retrain.epochs": 2,
+}
+"""Changes to the recipe `digits` that make the run of `class_run`: three samples of one chain."""
+
+NUMBERS = {
+    **CLASSES,
+    "name": "diabetes",
+    "description": "Numbers: how far a disease goes",
+    "data.name": "diabetes",
+    "chain.schedule.lr": 0.02,
+    "retrain.schedule.lr": 0.02,
+}
+"""The same that make the run of `number_run`."""
+
+TEXT = {
+    "baseline": None,
+    "data.portion": 0.05,
+    "network.hidden": [10, 8],
+    "chain.epochs": 3,
+    "chain.burn_in": 0,
+    "chain.interval": 1,
+    "retrain.epochs": 1,
+}
+"""Changes to the recipe `grammar` that make the run of `text_run`."""
+
 WORDS = ("<eos>", "<unk>", "a", "b", "c", "d", "e")
 """The vocabulary of `model` and `text`."""
 
 
 def model(
-    *hidden: int, shared: bool = False, dropout: float = 0.0, spread: float = 1.0
+    *hidden: int, shared: bool = False, dropout: float = 0.0, init_range: float = 1.0
 ) -> LanguageModel:
     """A tiny language model in double precision."""
     hidden = hidden or (5, 4)
-    network = LanguageModel(7, 4, hidden, shared=shared, dropout=dropout, spread=spread)
+    network = LanguageModel(7, 4, hidden, shared=shared, dropout=dropout, init_range=init_range)
     return network.double()
 
 
@@ -119,7 +152,7 @@ class Recurrent(nn.Module):
 
 
 def recurrent_layout(inputs: int, hidden: int, outputs: int) -> Layout:
-    """`Recurrent` by hand: one group a hidden unit, holding all weights it owns."""
+    """`Recurrent` by hand: one group per hidden unit, holding all weights it owns."""
     weights = (
         Slot("reading.weight", 0, "hidden", Role.PRODUCER),
         Slot("recurrent.weight", 0, "hidden", Role.PRODUCER),

@@ -19,20 +19,33 @@ _NAMES = {
         "Corpus",
         "Dataset",
         "Scaling",
+        "Text",
         "as_dataset",
+        "diabetes",
         "digits",
         "grammar",
         "mnist",
         "ptb",
         "read_corpus",
     ),
-    "ensemble": ("Ensemble", "LanguageEnsemble"),
+    "ensemble": ("Ensemble",),
     "errors": ("DivergedError", "InputError", "SparsembleError"),
-    "layouts": ("LanguageModel", "feedforward", "feedforward_layout", "language_layout"),
+    "layouts": ("layout_of",),
+    "learning": ("Learned", "learn"),
     "members": ("Member", "compact"),
+    "networks": ("LanguageModel", "feedforward"),
     "recipes": ("Recipe", "load_recipe"),
-    "runs": ("Learned", "learn"),
     "stages": ("draw_samples", "prune", "retrain"),
+    "structure": ("Layout",),
+    "tasks": (
+        "Classification",
+        "ExampleTask",
+        "LanguageModelling",
+        "Regression",
+        "Task",
+        "generate",
+        "next_words",
+    ),
 }
 _HOME = {name: package for package, names in _NAMES.items() for name in names}
 
@@ -41,48 +54,65 @@ __all__ = sorted(_HOME)
 if TYPE_CHECKING:  # the same again, for type checkers: they cannot follow `__getattr__`
     from sparsemble import cli as cli
     from sparsemble import data as data
+    from sparsemble import devices as devices
     from sparsemble import ensemble as ensemble
     from sparsemble import errors as errors
-    from sparsemble import experiments as experiments
+    from sparsemble import extensions as extensions
     from sparsemble import layouts as layouts
+    from sparsemble import learning as learning
     from sparsemble import members as members
+    from sparsemble import networks as networks
+    from sparsemble import pages as pages
     from sparsemble import priors as priors
+    from sparsemble import processes as processes
+    from sparsemble import progress as progress
     from sparsemble import recipes as recipes
     from sparsemble import reports as reports
+    from sparsemble import results as results
     from sparsemble import runs as runs
     from sparsemble import samplers as samplers
+    from sparsemble import search as search
     from sparsemble import seeds as seeds
     from sparsemble import settings as settings
     from sparsemble import stages as stages
     from sparsemble import store as store
     from sparsemble import structure as structure
+    from sparsemble import tasks as tasks
     from sparsemble.data import Corpus as Corpus
     from sparsemble.data import Dataset as Dataset
     from sparsemble.data import Scaling as Scaling
+    from sparsemble.data import Text as Text
     from sparsemble.data import as_dataset as as_dataset
+    from sparsemble.data import diabetes as diabetes
     from sparsemble.data import digits as digits
     from sparsemble.data import grammar as grammar
     from sparsemble.data import mnist as mnist
     from sparsemble.data import ptb as ptb
     from sparsemble.data import read_corpus as read_corpus
     from sparsemble.ensemble import Ensemble as Ensemble
-    from sparsemble.ensemble import LanguageEnsemble as LanguageEnsemble
     from sparsemble.errors import DivergedError as DivergedError
     from sparsemble.errors import InputError as InputError
     from sparsemble.errors import SparsembleError as SparsembleError
-    from sparsemble.layouts import LanguageModel as LanguageModel
-    from sparsemble.layouts import feedforward as feedforward
-    from sparsemble.layouts import feedforward_layout as feedforward_layout
-    from sparsemble.layouts import language_layout as language_layout
+    from sparsemble.layouts import layout_of as layout_of
+    from sparsemble.learning import Learned as Learned
+    from sparsemble.learning import learn as learn
     from sparsemble.members import Member as Member
     from sparsemble.members import compact as compact
+    from sparsemble.networks import LanguageModel as LanguageModel
+    from sparsemble.networks import feedforward as feedforward
     from sparsemble.recipes import Recipe as Recipe
     from sparsemble.recipes import load_recipe as load_recipe
-    from sparsemble.runs import Learned as Learned
-    from sparsemble.runs import learn as learn
     from sparsemble.stages import draw_samples as draw_samples
     from sparsemble.stages import prune as prune
     from sparsemble.stages import retrain as retrain
+    from sparsemble.structure import Layout as Layout
+    from sparsemble.tasks import Classification as Classification
+    from sparsemble.tasks import ExampleTask as ExampleTask
+    from sparsemble.tasks import LanguageModelling as LanguageModelling
+    from sparsemble.tasks import Regression as Regression
+    from sparsemble.tasks import Task as Task
+    from sparsemble.tasks import generate as generate
+    from sparsemble.tasks import next_words as next_words
 
     __version__: str
 else:

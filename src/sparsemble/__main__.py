@@ -1,6 +1,6 @@
 """`python -m sparsemble`."""
 
-from sparsemble.cli.app import main
+from sparsemble.cli.main import main
 
 if __name__ == "__main__":
     main()

@@ -1,42 +1,32 @@
-"""`sparsemble`: the command line.
-
-Heavy imports stay inside the commands, so that `--help` answers at once. Exit codes: 0 done,
-1 failed, 2 bad input, 130 interrupted.
-"""
+"""The application object the commands hang on; light to import, so that help answers at once."""
 
 from __future__ import annotations
 
-import sys
-from typing import NoReturn
+from typing import Annotated
 
-from sparsemble.cli import reproducing, running, using, viewing
-from sparsemble.cli.application import app
-
-__all__ = ["app", "main", "reproducing", "running", "using", "viewing"]
+import typer
 
 
-def main() -> None:
-    """Run the command line; errors made for the user become one line and an exit code."""
-    from sparsemble.errors import InputError, InterruptedRunError, SparsembleError
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
 
-    try:
-        app()
-    except InputError as error:
-        _fail(str(error), 2)
-    except InterruptedRunError as error:
-        _fail(str(error), 130)
-    except SparsembleError as error:
-        _fail(str(error), 1)
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        _fail(f"{where}{error.strerror or error}", 1)
-    except SystemExit as stop:
-        # Typer has already turned an interrupt into its exit code, without a word.
-        if stop.code == 130:
-            _fail("interrupted; a run that has a folder goes on when the command is repeated", 130)
-        raise
+        print(f"sparsemble {version('sparsemble')}")
+        raise typer.Exit
 
 
-def _fail(message: str, code: int) -> NoReturn:
-    print(f"sparsemble: {message}", file=sys.stderr)
-    raise SystemExit(code)
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Learn sparse structured ensembles: many small networks for the price of one."""

@@ -28,11 +28,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only re
 AsJson = Annotated[bool, typer.Option("--json", help="Results as JSON, for programs.")]
 Code = Annotated[
     list[str] | None,
-    typer.Option("--code", metavar="MODULE:FUNCTION", help="Code of your own that may be run."),
-]
-Factory = Annotated[
-    str | None,
-    typer.Option("--code", metavar="MODULE:FUNCTION", help="What makes a network of your own."),
+    typer.Option("--code", metavar="MODULE:NAME", help="Code of your own that may be run."),
 ]
 Saved = Annotated[Path, typer.Argument(help="A run folder, or a saved ensemble.")]
 

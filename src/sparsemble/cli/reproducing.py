@@ -1,14 +1,18 @@
-"""The paper's experiments: `reproduce mnist`, `reproduce ptb`."""
+"""The paper's experiments: `reproduce mnist`, `reproduce ptb`.
+
+They are no part of the package but of its repository, in the folder `paper`: beside the source this
+runs from, or where `--paper` says. A folder is never taken because the command was called there.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sparsemble.cli.application import app
+from sparsemble.cli.app import app
 from sparsemble.cli.options import (
     DataFolder,
     Jobs,
@@ -19,8 +23,8 @@ from sparsemble.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from sparsemble.experiments.jobs import Job, Workplace
-    from sparsemble.runs.sheets import Sheet
+    from sparsemble.results.tables import Table
+    from sparsemble.search.jobs import Job, Workplace
 
 reproduce = typer.Typer(
     help="Run an experiment of the paper and print its tables beside the paper's figures.",
@@ -28,9 +32,19 @@ reproduce = typer.Typer(
 )
 app.add_typer(reproduce, name="reproduce")
 
+REPOSITORY = "https://github.com/sparsemble/sparsemble"
+_BESIDE_SOURCE = Path(__file__).parents[3] / "paper"
+
+Paper = Annotated[
+    Path | None,
+    typer.Option("--paper", help="The repository's folder `paper`; its code is run."),
+]
 Seeds = Annotated[int, typer.Option("--seeds", min=1, help="Seeds 0, 1, … for each row.")]
 Rows = Annotated[list[str] | None, typer.Option("--row", help="Only this row (may be repeated).")]
-Out = Annotated[Path, typer.Option("--out", help="Folder for result files.")]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", help="Folder for result files; default: that in the folder `paper`."),
+]
 Work = Annotated[Path, typer.Option("--work", help="Folder for runs under way.")]
 OnlyTables = Annotated[
     bool, typer.Option("--tables", help="Only print the tables of the result files.")
@@ -47,13 +61,14 @@ def mnist(
         int, typer.Option("--ensemble-seeds", min=0, help="Seeds for the 18 dense networks.")
     ] = 2,
     rows: Rows = None,
-    out: Out = Path("results/mnist"),
+    out: Out = None,
     work: Work = Path("runs/mnist"),
     jobs: Jobs = 1,
     tables: OnlyTables = False,
     into: Into = None,
     data: DataFolder = None,
     threads: Threads = None,
+    paper: Paper = None,
 ) -> None:
     """Tables 1 and 2: feed-forward networks on MNIST.
 
@@ -62,8 +77,9 @@ def mnist(
 
     Example: sparsemble reproduce mnist --tables
     """
-    from sparsemble.experiments import mnist, mnist_tables
-
+    folder = _paper_folder(paper)
+    mnist, mnist_tables = _modules(folder, "mnist", "mnist_tables")
+    out = out or folder / "results" / "mnist"
     train_with(threads)
     if not tables:
         planned = mnist.jobs(rows or (), seeds=seeds, ensemble_seeds=ensemble_seeds, out=out)
@@ -80,7 +96,7 @@ def ptb(
     ] = "small",
     seeds: Seeds = 1,
     rows: Rows = None,
-    out: Out = Path("results/ptb"),
+    out: Out = None,
     work: Work = Path("runs/ptb"),
     jobs: Jobs = 1,
     figure4b: Annotated[
@@ -90,6 +106,7 @@ def ptb(
     into: Into = None,
     data: DataFolder = None,
     threads: Threads = None,
+    paper: Paper = None,
 ) -> None:
     """Tables 3 to 5 and Figure 4b: LSTM language models on Penn Treebank.
 
@@ -99,9 +116,10 @@ def ptb(
     Example: sparsemble reproduce ptb --size small --tables
     """
     from sparsemble.errors import InputError
-    from sparsemble.experiments import ptb, ptb_tables
-    from sparsemble.experiments.figure4b import figure_sheet, read_curves
 
+    folder = _paper_folder(paper)
+    ptb, ptb_tables, figure = _modules(folder, "ptb", "ptb_tables", "figure4b")
+    out = out or folder / "results" / "ptb"
     train_with(threads)
     chosen = ptb.checked_size(size)
     place = _workplace(work, jobs, data)
@@ -111,30 +129,64 @@ def ptb(
                 "--figure4b has rows of its own, for one seed: leave --row and --seeds"
             )
         known = ptb.curves_file(chosen, out)
-        curves = read_curves(known) if tables else ptb.figure4b(chosen, out, place)
-        _show([figure_sheet(curves)], f"figure4b {chosen}", into)
+        curves = figure.read_curves(known) if tables else ptb.figure4b(chosen, out, place)
+        _show([figure.figure_table(curves)], f"figure4b {chosen}", into)
         return
     if not tables:
         _run(ptb.jobs(rows or (), size=chosen, seeds=seeds, out=out), place)
     found = ptb.results_in(out, chosen)
     _tell_count(found.values(), out)
-    _show(ptb_tables.sheets(found, chosen), f"ptb {chosen}", into)
+    _show(ptb_tables.tables(found, chosen), f"ptb {chosen}", into)
+
+
+def _paper_folder(named: Path | None) -> Path:
+    """The folder of the paper's experiments, if it is there."""
+    from sparsemble.errors import InputError
+
+    folder = named or _BESIDE_SOURCE
+    if not (folder / "recipes.py").is_file():
+        missing = "are not installed with the package" if named is None else f"are not in {named}"
+        raise InputError(
+            f"the paper's experiments {missing}: they are the folder paper of {REPOSITORY}; clone "
+            "it, and name that folder with --paper"
+        )
+    return folder.absolute()
+
+
+def _modules(folder: Path, *names: str) -> list[Any]:
+    """Modules of the paper's package, from that folder and no other place."""
+    import sys
+    from importlib import import_module
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    known = sys.modules.get("paper")
+    if known is None or list(known.__path__) != [str(folder)]:
+        for name in [name for name in sys.modules if name.partition(".")[0] == "paper"]:
+            del sys.modules[name]
+        spec = spec_from_file_location(
+            "paper", folder / "__init__.py", submodule_search_locations=[str(folder)]
+        )
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules["paper"] = module_from_spec(spec)
+        spec.loader.exec_module(sys.modules["paper"])
+    return [import_module(f"paper.{name}") for name in names]
 
 
 def _workplace(work: Path, processes: int, data: Path | None) -> Workplace:
-    from sparsemble.experiments.jobs import Workplace
+    from sparsemble.search.jobs import Workplace
 
     return Workplace(work, processes, data, progress_console())
 
 
 def _run(jobs: Sequence[Job], place: Workplace) -> None:
     """Run what has no result yet, and tell every result."""
-    from sparsemble.experiments.jobs import run_jobs
-    from sparsemble.experiments.search import told
+    from sparsemble.search.jobs import run_jobs
+    from sparsemble.search.search import in_words
 
     for job, result in run_jobs(jobs, place):
         results_console().print(
-            f"{job.recipe.name} seed {job.recipe.seed}: {told(result)}, "
+            f"{job.recipe.name} seed {job.recipe.seed}: {in_words(result)}, "
             f"parameters {result.parameters_ratio:.2f}×, FLOPs {result.flops_ratio:.2f}×"
         )
 
@@ -145,11 +197,11 @@ def _tell_count(results: Iterable[Sequence[object]], folder: Path) -> None:
     progress_console().print(f"{count} result files of these tables in {folder}")
 
 
-def _show(sheets: Sequence[Sheet], name: str, into: Path | None) -> None:
+def _show(tables: Sequence[Table], name: str, into: Path | None) -> None:
     """Print tables; put them into a Markdown file as well."""
-    from sparsemble.runs.sheets import put_into
+    from sparsemble.results.tables import put_into
 
-    for sheet in sheets:
-        results_console().print(sheet)
+    for table in tables:
+        results_console().print(table)
     if into is not None:
-        put_into(into, name, sheets)
+        put_into(into, name, tables)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sparsemble.cli.application import app
+from sparsemble.cli.app import app
 from sparsemble.cli.options import (
     AsJson,
     Changes,
@@ -24,9 +24,9 @@ from sparsemble.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from sparsemble.recipes import Recipe
-    from sparsemble.runs.results import Result
-    from sparsemble.runs.watching import Watch
 
 
 @app.command()
@@ -52,13 +52,18 @@ def learn(
     Example: sparsemble learn digits --out runs/digits
     """
     from sparsemble.recipes import load_recipe
-    from sparsemble.runs.watching import Watch
 
     train_with(threads)
     resolved = load_recipe(recipe, parsed_changes(changes))
-    folder = out or Path("runs") / resolved.name
-    watch = Watch(progress_console(quiet=quiet), data, tensorboard)
-    _run(resolved, folder, watch, baseline=baseline, as_json=as_json)
+    _run(
+        resolved,
+        out or Path("runs") / resolved.name,
+        progress_console(quiet=quiet),
+        data,
+        baseline=baseline,
+        tensorboard=tensorboard,
+        as_json=as_json,
+    )
 
 
 @app.command()
@@ -77,74 +82,71 @@ def resume(
     """
     from sparsemble.recipes.code import check_named
     from sparsemble.runs.folder import RunFolder
-    from sparsemble.runs.watching import Watch
 
     train_with(None)  # as many threads as it was begun with
-    run = RunFolder(folder)
+    run = RunFolder(folder, code=code or ())
     recipe = run.recipe()
     check_named(recipe.code, code or (), str(folder))
-    watch = Watch(progress_console(quiet=quiet), data, run.tensorboard.is_dir())
-    _run(recipe, folder, watch, baseline=run.baseline.is_dir(), as_json=as_json)
+    _run(
+        recipe,
+        folder,
+        progress_console(quiet=quiet),
+        data,
+        baseline=run.baseline.is_dir(),
+        tensorboard=run.tensorboard.is_dir(),
+        as_json=as_json,
+    )
 
 
-def _run(recipe: Recipe, folder: Path, watch: Watch, *, baseline: bool, as_json: bool) -> None:
+def _run(
+    recipe: Recipe,
+    folder: Path,
+    console: Console,
+    data: Path | None,
+    *,
+    baseline: bool,
+    tensorboard: bool,
+    as_json: bool,
+) -> None:
     """Run a recipe and the one it is compared with; print what came out."""
     from sparsemble.errors import InterruptedRunError
     from sparsemble.recipes.files import baseline_of
+    from sparsemble.results.result import known_result
+    from sparsemble.results.running import run_compared, run_recipe, shown
+    from sparsemble.results.summary import summary
     from sparsemble.runs.folder import RunFolder
-    from sparsemble.runs.results import known_result
-    from sparsemble.runs.summary import summary
-    from sparsemble.runs.watching import watch_recipe
 
-    compared = baseline_of(recipe) if baseline else None
-    wanted = {folder: recipe} | ({RunFolder(folder).baseline: compared} if compared else {})
+    run, compared = RunFolder(folder), baseline_of(recipe) if baseline else None
+    wanted = {folder: recipe} | ({run.baseline: compared} if compared else {})
     if all(known_result(place, each) for place, each in wanted.items()):
-        watch.console.print(f"{folder} is complete: nothing is left to do")
+        console.print(f"{folder} is complete: nothing is left to do")
     try:
-        if compared is not None:
-            results = _compared(recipe, compared, folder, watch)
-        else:
-            results = [watch_recipe(recipe, folder, watch)]
+        with shown(console, recipe.name, run.tensorboard if tensorboard else None) as callback:
+            if compared is None:
+                results = [run_recipe(recipe, folder, data_folder=data, callback=callback)]
+            else:
+                results = run_compared(
+                    recipe, compared, folder, console=console, data_folder=data, callback=callback
+                )
     except KeyboardInterrupt:
-        begun = f"stopped and saved; go on with: sparsemble resume {folder}"
-        told = begun if (folder / "run.json").exists() else "stopped; repeat the command"
-        raise InterruptedRunError(told) from None
+        message = "stopped; repeat the command"
+        if (folder / "run.json").exists():
+            message = f"stopped and saved; go on with: sparsemble resume {folder}"
+        raise InterruptedRunError(message) from None
     if as_json:
         print_json({"folder": str(folder), "results": [r.model_dump(mode="json") for r in results]})
         return
-    console = results_console()
-    console.print(summary(results))
-    for part, count in results[-1].unknown.items():
-        console.print(f"{count} words of the {part} text are not in the vocabulary: read as <unk>")
+    output = results_console()
+    output.print(summary(results))
+    for score in results[-1].scores.values():
+        for note in score.notes:
+            output.print(note)
     for finding in results[-1].findings:
-        console.print(
+        output.print(
             f"{finding.question}: {finding.text}",
             style="yellow" if finding.verdict == "attention" else None,
         )
-    console.print(f"saved in {folder / 'ensemble'}")
-
-
-def _compared(recipe: Recipe, baseline: Recipe, folder: Path, watch: Watch) -> list[Result]:
-    """Run a recipe and its baseline, each on half of the threads; in turn if there is only one."""
-    import torch
-
-    from sparsemble.runs.folder import RunFolder
-    from sparsemble.runs.results import check_recipe, known_result
-    from sparsemble.runs.watching import watch_beside, watch_recipe
-
-    place = RunFolder(folder).baseline
-    half = torch.get_num_threads() // 2
-    if not (folder / "run.json").exists():
-        check_recipe(recipe, watch.data_folder)  # before the baseline is trained
-    torch.set_num_threads(max(half, 1))
-    with RunFolder(folder).locked() as run:
-        run.claim(recipe)  # so that resume finds it even while the baseline is trained
-        place.mkdir(exist_ok=True)
-    if half == 0 or known_result(place, baseline):
-        return [watch_recipe(baseline, place, watch), watch_recipe(recipe, folder, watch)]
-    with watch_beside(baseline, place, watch, threads=half) as beside:
-        ours = watch_recipe(recipe, folder, watch)
-        return [beside.result(), ours]
+    output.print(f"saved in {run.ensemble}")
 
 
 @app.command()
@@ -160,15 +162,15 @@ def search(
 ) -> None:
     """Search for hyper-parameters on validation data.
 
-    Example: sparsemble search searches/digits.toml --out digits.json
+    Example: sparsemble search examples/search.toml --out digits.json
     """
     from sparsemble.errors import DivergedError
-    from sparsemble.experiments.jobs import Workplace
-    from sparsemble.experiments.search import (
+    from sparsemble.search.jobs import Workplace
+    from sparsemble.search.search import (
+        in_words,
         read_search,
         run_search,
-        search_sheet,
-        told,
+        search_table,
         write_search,
     )
 
@@ -183,11 +185,11 @@ def search(
             continue
         found.append((changes, outcome))
         write_search(plan, found, out, diverged)
-        console.print(f"{changes}: {told(outcome)}, FLOPs {outcome.flops_ratio:.2f}×")
+        console.print(f"{changes}: {in_words(outcome)}, FLOPs {outcome.flops_ratio:.2f}×")
     if not found:
         raise DivergedError("every point of the search diverged")
     write_search(plan, found, out, diverged)
-    console.print(search_sheet(found))
+    console.print(search_table(found))
 
 
 @app.command()
@@ -196,7 +198,7 @@ def demo(threads: Threads = None) -> None:
 
     Example: sparsemble demo
     """
-    from sparsemble.experiments.demo import demonstrate
+    from sparsemble.results.demo import demonstrate
 
     # Networks this small only lose by sharing their work between threads.
     train_with(threads or 1)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from sparsemble.cli.application import app
+from sparsemble.cli.app import app
 from sparsemble.cli.options import (
     AsJson,
+    Code,
     DataFolder,
-    Factory,
     Saved,
     Threads,
     as_text,
@@ -28,11 +27,13 @@ def evaluate(
     saved: Saved,
     on: Annotated[
         str,
-        typer.Option("--on", help="digits, mnist, grammar, ptb; or a file or folder."),
+        typer.Option("--on", help="digits, mnist, diabetes, grammar, ptb; or a file or folder."),
     ],
-    part: Annotated[str, typer.Option(help="Which part: train, valid or test.")] = "test",
-    streams: Annotated[int, typer.Option(min=1, help="Of a text: pieces read side by side.")] = 1,
-    code: Factory = None,
+    part: Annotated[str, typer.Option(help="Which part: train, validation or test.")] = "test",
+    streams: Annotated[
+        int | None, typer.Option(min=1, help="Of a text: pieces read side by side.")
+    ] = None,
+    code: Code = None,
     data: DataFolder = None,
     threads: Threads = None,
     as_json: AsJson = False,
@@ -41,20 +42,27 @@ def evaluate(
 
     Example: sparsemble evaluate runs/digits --on digits
     """
+    from sparsemble.results.tables import Table
     from sparsemble.runs.opening import open_ensemble
-    from sparsemble.runs.prediction import evaluate_on
 
     use_threads(threads)
-    figures = evaluate_on(
-        open_ensemble(saved, code), on, part=part, streams=streams, data_folder=data
-    )
+    ensemble = open_ensemble(saved, code or ())
+    options = {} if streams is None else {"streams": streams}
+    score = ensemble.evaluate(ensemble.task.evaluation_from(on, part, data, **options))
     if as_json:
-        print_json(figures)
-    else:
-        console = results_console()
-        for name, value in figures.items():
-            shown = f"{value:.4f}" if isinstance(value, float) else str(value)
-            console.print(f"{name}: {shown}")
+        print_json(score.model_dump(mode="json"))
+        return
+    rows = []
+    for metric in ensemble.task.metrics:
+        figures = (score[metric.key], score.of_a_member(metric.key))
+        reference = score.reference.get(metric.key)
+        rows.append((metric.title, *map(metric.text, (*figures, reference))))
+    header = ("", "Together", "One member, on average", "The source itself")
+    title = f"{len(ensemble)} {ensemble.task.noun} on {score.count:,}"
+    known = 4 if score.reference else 3
+    results_console().print(Table(title, header[:known], tuple(row[:known] for row in rows)))
+    for note in score.notes:
+        results_console().print(note)
 
 
 @app.command()
@@ -64,28 +72,25 @@ def predict(
     out: Annotated[
         Path | None, typer.Option("--out", help="File to write; default: the terminal.")
     ] = None,
-    words: Annotated[int, typer.Option(min=1, help="After a text: how many next words.")] = 10,
-    code: Factory = None,
+    words: Annotated[
+        int | None, typer.Option(min=1, help="After a text: how many next words.")
+    ] = None,
+    code: Code = None,
     threads: Threads = None,
     as_json: AsJson = False,
 ) -> None:
-    """Predict: probabilities and uncertainty of rows; perplexity and next words of a text.
+    """Predict: classes, numbers or next words, with how uncertain they are.
 
     Example: sparsemble predict runs/digits examples/digits.csv
     """
-    from sparsemble.ensemble import LanguageEnsemble
     from sparsemble.runs.opening import open_ensemble
-    from sparsemble.runs.prediction import predict_rows, predict_text, rows_as_csv
     from sparsemble.store import write_atomically
 
     use_threads(threads)
-    ensemble = open_ensemble(saved, code)
-    if isinstance(ensemble, LanguageEnsemble):
-        found = predict_text(ensemble, inputs, words)
-        answer = as_text(asdict(found)) if as_json else f"{found.text()}\n"
-    else:
-        rows = predict_rows(ensemble, inputs)
-        answer = as_text(rows) if as_json else rows_as_csv(rows)
+    ensemble = open_ensemble(saved, code or ())
+    options = {} if words is None else {"words": words}
+    found = ensemble.task.predict_file(ensemble, inputs, **options)
+    answer = as_text(found.value) if as_json else found.text
     if out is None:
         print(answer, end="")
     else:
@@ -107,18 +112,16 @@ def sample(
     Example: sparsemble sample runs/grammar --words 40
     """
     from sparsemble.data.vocabulary import END
-    from sparsemble.ensemble import LanguageEnsemble
-    from sparsemble.errors import InputError
     from sparsemble.runs.opening import open_ensemble
+    from sparsemble.tasks import generate
+    from sparsemble.tasks.language import unknown_words
 
     ensemble = open_ensemble(saved)
-    if not isinstance(ensemble, LanguageEnsemble):
-        raise InputError(f"{saved} holds classifiers: text is drawn from language models")
     line = start.split()
-    _, unknown = ensemble.vocabulary.encode(line, "--start")
-    if unknown:
+    drawn = generate(ensemble, words, start=line, temperature=temperature, seed=seed)
+    if unknown := unknown_words(ensemble, line):
         progress_console().print(f"{unknown} words of --start are unknown: read as <unk>")
-    for word in ensemble.generate(words, start=line, temperature=temperature, seed=seed):
+    for word in drawn:
         if word == END:
             print(" ".join(line))
             line = []

@@ -8,12 +8,11 @@ from typing import Annotated
 
 import typer
 
-from sparsemble.cli.application import app
+from sparsemble.cli.app import app
 from sparsemble.cli.options import (
     AsJson,
     Code,
     DataFolder,
-    Factory,
     Saved,
     Threads,
     print_json,
@@ -51,31 +50,31 @@ def recipes(
 
 def _show_settings(into: Path | None) -> None:
     from sparsemble.recipes.reference import settings_reference
-    from sparsemble.runs.sheets import Sheet, put_into
+    from sparsemble.results.tables import Table, put_into
 
     rows = tuple((s.key, s.only, s.values, s.default, s.meaning) for s in settings_reference())
-    sheet = Sheet("Settings", ("Setting", "Only for", "Values", "Default", "Meaning"), rows)
+    table = Table("Settings", ("Setting", "Only for", "Values", "Default", "Meaning"), rows)
     if into is None:
-        results_console().print(sheet)
+        results_console().print(table)
     else:
-        put_into(into, "settings", [sheet])
+        put_into(into, "settings", [table])
 
 
 @app.command()
-def inspect(saved: Saved, code: Factory = None, as_json: AsJson = False) -> None:
+def inspect(saved: Saved, code: Code = None, as_json: AsJson = False) -> None:
     """Show what a run or a saved ensemble holds: members, their structure, what they cost.
 
     Example: sparsemble inspect runs/digits
     """
     from sparsemble.ensemble.saving import ensemble_folder
     from sparsemble.errors import InputError
-    from sparsemble.runs.inspection import inspect_ensemble, inspect_run, members_sheet
+    from sparsemble.results.inspection import inspect_ensemble, inspect_run, members_table
     from sparsemble.runs.opening import open_ensemble
 
-    run = inspect_run(saved)
+    run = inspect_run(saved, code or ())
     ensemble = None
     if ensemble_folder(saved) is not None:
-        ensemble = inspect_ensemble(open_ensemble(saved, code))
+        ensemble = inspect_ensemble(open_ensemble(saved, code or ()))
     if run is None and ensemble is None:
         raise InputError(f"{saved} holds neither a run nor an ensemble")
     if as_json:
@@ -91,7 +90,7 @@ def inspect(saved: Saved, code: Factory = None, as_json: AsJson = False) -> None
         for line in run.lines():
             console.print(line)
     if ensemble is not None:
-        console.print(members_sheet(ensemble))
+        console.print(members_table(ensemble))
 
 
 @app.command()
@@ -103,9 +102,9 @@ def compare(
 
     Example: sparsemble compare runs/digits runs/digits-sgd-ensemble
     """
+    from sparsemble.results.result import read_result
+    from sparsemble.results.summary import summary
     from sparsemble.runs.folder import RunFolder
-    from sparsemble.runs.results import read_result
-    from sparsemble.runs.summary import summary
 
     results = [read_result(RunFolder(run).result if run.is_dir() else run) for run in runs]
     if as_json:

@@ -2,12 +2,14 @@
 
 from sparsemble.data.batches import ArrayBatches, Batches, LoaderBatches
 from sparsemble.data.dataset import Dataset, as_dataset
+from sparsemble.data.diabetes import diabetes
 from sparsemble.data.digits import digits
 from sparsemble.data.grammar import grammar
 from sparsemble.data.mnist import mnist
 from sparsemble.data.ptb import ptb
 from sparsemble.data.scaling import Scaling
-from sparsemble.data.text import Corpus, read_corpus
+from sparsemble.data.split import HasParts, Part, Split
+from sparsemble.data.text import Corpus, Text, read_corpus
 from sparsemble.data.vocabulary import Vocabulary
 from sparsemble.data.windows import TextBatches
 
@@ -16,11 +18,16 @@ __all__ = [
     "Batches",
     "Corpus",
     "Dataset",
+    "HasParts",
     "LoaderBatches",
+    "Part",
     "Scaling",
+    "Split",
+    "Text",
     "TextBatches",
     "Vocabulary",
     "as_dataset",
+    "diabetes",
     "digits",
     "grammar",
     "mnist",

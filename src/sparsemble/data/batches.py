@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from sparsemble.data.dataset import Dataset, as_inputs, as_targets, check_labels
+from sparsemble.data.dataset import Dataset, as_inputs
 from sparsemble.errors import InputError
 from sparsemble.seeds import derive
 
@@ -27,7 +27,7 @@ class Batches(Protocol):
     def epoch(
         self, number: int, start: int = 0, variant: int = 0
     ) -> Iterator[tuple[Tensor, Tensor]]:
-        """The batches of epoch `number` from position `start` on; another order a variant."""
+        """The batches of epoch `number` from `start` on; `variant` changes their order."""
         ...
 
 
@@ -47,7 +47,7 @@ class ArrayBatches:
     def epoch(
         self, number: int, start: int = 0, variant: int = 0
     ) -> Iterator[tuple[Tensor, Tensor]]:
-        """The batches of epoch `number` from position `start` on; another order a variant."""
+        """The batches of epoch `number` from `start` on; `variant` changes their order."""
         seed = derive(self.seed, "epoch", number, variant)
         generator = torch.Generator().manual_seed(seed)
         order = torch.randperm(self.num_data, generator=generator)
@@ -56,7 +56,7 @@ class ArrayBatches:
 
 
 class LoaderBatches:
-    """The batches of a user's `DataLoader`, which yields pairs of inputs and class indices.
+    """The batches of a user's `DataLoader`, which yields pairs of inputs and targets.
 
     The loader draws from PyTorch's random stream reseeded every epoch (its own `generator`, if it
     has one, too), so resuming replays the epoch and skips to the position. Randomness from
@@ -68,13 +68,14 @@ class LoaderBatches:
         loader: DataLoader[Any],
         seed: int,
         *,
-        num_classes: int,
+        targets: Callable[[Any, str], Tensor],
         num_data: int | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> None:
+        """`targets` checks those of a batch, given where they come from."""
         self.loader = loader
         self.seed = seed
-        self.num_classes = num_classes
+        self.targets = targets
         self.dtype = dtype
         self.num_data = self._count(loader) if num_data is None else num_data
         self.steps = self._steps(loader)
@@ -99,25 +100,10 @@ class LoaderBatches:
     def epoch(
         self, number: int, start: int = 0, variant: int = 0
     ) -> Iterator[tuple[Tensor, Tensor]]:
-        """The batches of epoch `number` from position `start` on; another order a variant."""
-        seed = derive(self.seed, "loader", number, variant)
-        inner = torch.Generator().manual_seed(seed).get_state()
-        chosen_by = (self.loader, self.loader.sampler, self.loader.batch_sampler)
-        inside = getattr(self.loader.batch_sampler, "sampler", None)
-        for owner in (*chosen_by, inside):
-            generator = getattr(owner, "generator", None)
-            if generator is not None:
-                generator.manual_seed(seed)
-        batches: Iterator[Any] | None = None
+        """The batches of epoch `number` from `start` on; `variant` changes their order."""
+        batches = in_fixed_order(self.loader, derive(self.seed, "loader", number, variant))
         for position in range(self.steps):
-            outer = torch.get_rng_state()
-            torch.set_rng_state(inner)
-            try:
-                batches = iter(self.loader) if batches is None else batches
-                batch = next(batches, None)
-            finally:
-                inner = torch.get_rng_state()
-                torch.set_rng_state(outer)
+            batch = next(batches, None)
             checked = self._checked(batch, f"batch {position} of the data loader")
             if position >= start:
                 yield checked
@@ -126,7 +112,30 @@ class LoaderBatches:
         if batch is None:
             raise InputError(f"{source} is missing: the loader yields fewer than {self.steps}")
         if not isinstance(batch, list | tuple) or len(batch) != 2:
-            raise InputError(f"{source} is not a pair of inputs and labels")
-        inputs, targets = as_inputs(batch[0], source), as_targets(batch[1], None, source)
-        check_labels(targets, self.num_classes, source)
+            raise InputError(f"{source} is not a pair of inputs and targets")
+        inputs, targets = as_inputs(batch[0], source), self.targets(batch[1], source)
         return inputs.to(self.dtype), targets
+
+
+def in_fixed_order(loader: DataLoader[Any], seed: int) -> Iterator[Any]:
+    """A loader's batches in the order that a seed fixes; nobody else's random numbers are used."""
+    inner = torch.Generator().manual_seed(seed).get_state()
+    chosen_by = (loader, loader.sampler, loader.batch_sampler)
+    inside = getattr(loader.batch_sampler, "sampler", None)
+    for owner in (*chosen_by, inside):
+        generator = getattr(owner, "generator", None)
+        if generator is not None:
+            generator.manual_seed(seed)
+    batches: Iterator[Any] | None = None
+    while True:
+        outer = torch.get_rng_state()
+        torch.set_rng_state(inner)
+        try:
+            batches = iter(loader) if batches is None else batches
+            batch = next(batches, None)
+        finally:
+            inner = torch.get_rng_state()
+            torch.set_rng_state(outer)
+        if batch is None:
+            return
+        yield batch

@@ -1,9 +1,9 @@
-"""A classification data set as one value, checked where it enters."""
+"""Examples with their targets as one value, checked where it enters."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,20 +16,26 @@ from sparsemble.errors import InputError
 
 @dataclass(frozen=True)
 class Dataset:
-    """Raw inputs and class indices, with what is needed to read predictions later."""
+    """Raw inputs and targets, with what is needed to read predictions later.
+
+    With `class_names` targets are indices of them, without they are numbers to be predicted, one or
+    several per example.
+    """
 
     inputs: Tensor
     targets: Tensor
-    class_names: tuple[str, ...]
+    class_names: tuple[str, ...] | None = None
     feature_names: tuple[str, ...] | None = None
     scaling: Scaling = field(default_factory=Scaling.none)
+    target_names: tuple[str, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.targets)
 
     def scaled(self) -> Tensor:
         """The inputs as the network sees them."""
-        return self.scaling(self.inputs)
+        scaled: Tensor = self.scaling(self.inputs)
+        return scaled
 
     def split(self, held_out: int) -> tuple[Dataset, Dataset]:
         """All but the last `held_out` examples, and those."""
@@ -38,48 +44,57 @@ class Dataset:
         return self._slice(slice(None, -held_out)), self._slice(slice(-held_out, None))
 
     def _slice(self, part: slice) -> Dataset:
-        return Dataset(
-            self.inputs[part],
-            self.targets[part],
-            self.class_names,
-            self.feature_names,
-            self.scaling,
-        )
+        return replace(self, inputs=self.inputs[part], targets=self.targets[part])
 
 
 def as_dataset(
     inputs: Any,
     targets: Any,
     *,
+    numeric: bool = False,
     num_classes: int | None = None,
     class_names: Sequence[str] | None = None,
+    target_names: Sequence[str] | None = None,
     feature_names: Sequence[str] | None = None,
     scaling: Scaling | None = None,
     source: str = "the data",
 ) -> Dataset:
     """Check arrays or tensors and make a `Dataset` of them.
 
-    Targets are class indices, or names out of `class_names`. A table's columns are the
-    `feature_names`, unless others are given.
+    Args:
+        inputs: One row of numbers per example, or a table with named columns.
+        targets: Class indices, or names out of `class_names`; with `numeric` any numbers.
+        numeric: Are the targets numbers to be predicted, rather than classes?
+        num_classes: How many classes there are, if more than the targets show.
+        class_names: What the classes are called.
+        target_names: What the numbers to be predicted are called.
+        feature_names: What the inputs are called; by default a table's columns.
+        scaling: What the network sees of the inputs.
+        source: Where they come from, for messages.
     """
-    names = _checked_names(class_names, "class_names", source)
-    given = feature_names if feature_names is not None else column_names(inputs)
-    features = _checked_names(given, "feature_names", source)
     x = as_inputs(inputs, source)
-    y = as_targets(targets, names, source)
+    features = checked_names(feature_names or column_names(inputs), "feature_names", source)
+    if features is not None and len(features) != x[0].numel():
+        raise InputError(f"{source}: {len(features)} feature names for {x[0].numel()} features")
+    names = checked_names(class_names, "class_names", source)
+    y = as_numbers(targets, source) if numeric else as_targets(targets, names, source)
     if len(x) != len(y):
-        raise InputError(f"{source}: {len(x)} inputs but {len(y)} labels")
+        raise InputError(
+            f"{source}: {len(x)} inputs but {len(y)} {'targets' if numeric else 'labels'}"
+        )
     if len(x) == 0:
         raise InputError(f"{source}: no examples")
+    if numeric:
+        wanted = checked_names(target_names, "target_names", source)
+        if wanted is not None and len(wanted) != y.shape[1]:
+            raise InputError(f"{source}: {len(wanted)} target names for {y.shape[1]} targets")
+        return Dataset(x, y, None, features, scaling or Scaling.none(), wanted)
     count = len(names) if names is not None else num_classes
     if count is None:
         count = int(y.max()) + 1
     check_labels(y, count, source)
-    if features is not None and len(features) != x[0].numel():
-        raise InputError(f"{source}: {len(features)} feature names for {x[0].numel()} features")
-    return Dataset(
-        x, y, names or tuple(map(str, range(count))), features, scaling or Scaling.none()
-    )
+    names = names or tuple(map(str, range(count)))
+    return Dataset(x, y, names, features, scaling or Scaling.none())
 
 
 def checked_dataset(data: Dataset, source: str = "the data") -> Dataset:
@@ -87,7 +102,9 @@ def checked_dataset(data: Dataset, source: str = "the data") -> Dataset:
     return as_dataset(
         data.inputs,
         data.targets,
+        numeric=data.class_names is None,
         class_names=data.class_names,
+        target_names=data.target_names,
         feature_names=data.feature_names,
         scaling=data.scaling,
         source=source,
@@ -102,7 +119,7 @@ def column_names(values: Any) -> tuple[str, ...] | None:
 
 def in_order(inputs: Tensor, names: Sequence[str], wanted: Sequence[str], source: str) -> Tensor:
     """Columns called `names`, put into the order `wanted`, if both are the same set of names."""
-    listed = _checked_names(names, "feature_names", source) or ()
+    listed = checked_names(names, "feature_names", source) or ()
     if inputs.ndim != 2 or inputs.shape[1] != len(listed):
         raise InputError(
             f"{source}: {len(listed)} feature names for inputs of {tuple(inputs.shape)}"
@@ -118,7 +135,7 @@ def in_order(inputs: Tensor, names: Sequence[str], wanted: Sequence[str], source
 
 
 def as_inputs(values: Any, source: str) -> Tensor:
-    """Numbers in one row an example, as a tensor: floats in single precision, integers as they are.
+    """Numbers in one row per example: floats in single precision, integers as they are.
 
     Whatever is not numbers, not finite or not in rows raises `InputError`.
     """
@@ -126,7 +143,7 @@ def as_inputs(values: Any, source: str) -> Tensor:
     if tensor.is_complex():
         raise InputError(f"{source}: complex inputs are not supported")
     if tensor.ndim < 2:
-        raise InputError(f"{source}: inputs need one row an example, got {tuple(tensor.shape)}")
+        raise InputError(f"{source}: inputs need one row per example, got {tuple(tensor.shape)}")
     if tensor.is_floating_point():
         tensor = tensor.float()
         if not bool(torch.isfinite(tensor).all()):
@@ -159,11 +176,36 @@ def as_targets(values: Any, class_names: Sequence[str] | None, source: str) -> T
             )
     tensor = _as_tensor(values, source)
     if tensor.ndim != 1:
-        raise InputError(f"{source}: labels need one number an example, got {tuple(tensor.shape)}")
+        raise InputError(f"{source}: labels need one number per example, got {tuple(tensor.shape)}")
     indices = tensor.long()
     if tensor.is_floating_point() and not torch.equal(indices.to(tensor), tensor):
-        raise InputError(f"{source}: labels are not whole numbers")
+        raise InputError(
+            f"{source}: labels are not whole numbers; to predict numbers ask for task=Regression()"
+        )
     return indices
+
+
+def as_numbers(values: Any, source: str) -> Tensor:
+    """Numbers to be predicted, `(examples, targets)`, in single precision."""
+    if not isinstance(values, Tensor) and np.asarray(values).dtype.kind in "UOS":
+        raise InputError(
+            f"{source}: targets of type {np.asarray(values).dtype} are no numbers; to predict "
+            "classes ask for task=Classification()"
+        )
+    tensor = _as_tensor(values, source)
+    if tensor.is_complex() or tensor.ndim not in (1, 2):
+        raise InputError(
+            f"{source}: targets need one number or one row of numbers per example, got "
+            f"{tensor.dtype} of {tuple(tensor.shape)}"
+        )
+    tensor = tensor.float().view(len(tensor), -1)
+    bad = (~tensor.isfinite()).any(1).nonzero().squeeze(1)
+    if len(bad):
+        raise InputError(
+            f"{source}: {len(bad)} of {len(tensor)} targets are NaN or infinite, the first is that "
+            f"of example {int(bad[0])}; remove or fill them in"
+        )
+    return tensor
 
 
 def check_labels(targets: Tensor, num_classes: int, source: str) -> None:
@@ -197,7 +239,8 @@ def _as_tensor(values: Any, source: str) -> Tensor:
     return torch.from_numpy(plain)
 
 
-def _checked_names(names: Sequence[str] | None, what: str, source: str) -> tuple[str, ...] | None:
+def checked_names(names: Sequence[str] | None, what: str, source: str) -> tuple[str, ...] | None:
+    """Names as a tuple, if all are texts and no two are the same."""
     if names is None:
         return None
     listed = tuple(names)

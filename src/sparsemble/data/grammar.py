@@ -7,7 +7,7 @@ comes of symbol `A` and its expected length in words solve linear systems:
     H(A) = Σ_r p_r·(−log p_r + Σ_{B in r} H(B)),    L(A) = Σ_r p_r·Σ_{B in r} L(B),  L(word) = 1.
 
 That is the entropy of derivations, and of sentences where each has only one, as in the built-in
-language. Its sentences are independent, so its text has `H / (L + 1)` nats a token, `<eos>` being
+language. Its sentences are independent, so its text has `H / (L + 1)` nats per token, `<eos>` being
 one, and no model can have a lower expected loss.
 """
 
@@ -29,7 +29,9 @@ from sparsemble.data.vocabulary import END, Vocabulary
 from sparsemble.errors import InputError
 from sparsemble.seeds import derive
 
-_TOKENS = {"train": 60_000, "valid": 10_000, "test": 20_000}
+_TOKENS = {"train": 60_000, "validation": 10_000, "test": 20_000}
+_STREAMS = {"train": "train", "validation": "valid", "test": "test"}
+"""Names of the random streams, by which each part stays the text it is."""
 
 
 class Rule(NamedTuple):
@@ -137,7 +139,7 @@ def grammar() -> Corpus:
     vocabulary = Vocabulary((END, *source.words))
     tokens, true_nll = {}, {}
     for part in PARTS:
-        generator = torch.Generator().manual_seed(derive(0, "grammar", part))
+        generator = torch.Generator().manual_seed(derive(0, "grammar", _STREAMS[part]))
         count = round(_TOKENS[part] / source.expected_length)
         sentences, log_probabilities = source.sample(generator, count)
         words = [word for sentence in sentences for word in (*sentence, END)]
@@ -146,7 +148,7 @@ def grammar() -> Corpus:
     return Corpus(
         vocabulary,
         train=tokens["train"],
-        valid=tokens["valid"],
+        validation=tokens["validation"],
         test=tokens["test"],
         unknown=dict.fromkeys(PARTS, 0),
         name="grammar",

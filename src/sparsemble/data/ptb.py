@@ -28,6 +28,7 @@ _FILES = PublishedFiles(
 def ptb(folder: str | Path | None = None) -> Corpus:
     """929,589 tokens to train on, 73,760 to validate and 82,430 to test."""
     place = _FILES.place(folder)
-    contents = {part: _FILES.read(f"ptb.{part}.txt", folder) for part in PARTS}
-    sources = {part: str(place / f"ptb.{part}.txt") for part in PARTS}
+    names = dict(zip(PARTS, _FILES.sha256, strict=True))
+    contents = {part: _FILES.read(name, folder) for part, name in names.items()}
+    sources = {part: str(place / name) for part, name in names.items()}
     return corpus_of(contents, sources, name="ptb")

@@ -19,7 +19,7 @@ LABEL = "label"
 
 @dataclass(frozen=True)
 class Rows:
-    """Inputs, one row an example; names of their columns and labels where the file has them."""
+    """Inputs, one row per example; names of their columns and labels where the file has them."""
 
     inputs: np.ndarray
     names: tuple[str, ...] | None = None
@@ -85,7 +85,7 @@ def _read_npz(path: Path) -> Rows:
     except Exception as error:  # damaged archives raise what their layer raises
         raise InputError(f"{path} cannot be read as NPZ: {error}") from None
     if labels is not None and labels.ndim != 1:
-        raise InputError(f"{path}: 'labels' of shape {labels.shape}, not one an example")
+        raise InputError(f"{path}: 'labels' of shape {labels.shape}, not one per example")
     return Rows(_some(inputs, path), None, labels)
 
 

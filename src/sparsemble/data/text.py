@@ -13,12 +13,32 @@ from typing import TypeVar
 
 from torch import Tensor
 
+from sparsemble.data.split import Part, Split
 from sparsemble.data.vocabulary import END, Vocabulary
 from sparsemble.errors import InputError
 
-PARTS = ("train", "valid", "test")
-_SPELLINGS = {"train": ("train",), "valid": ("valid", "dev", "validation"), "test": ("test",)}
+PARTS = ("train", "validation", "test")
+_SPELLINGS = {"train": ("train",), "validation": ("valid", "dev", "validation"), "test": ("test",)}
+_VALIDATION_STREAMS = 20
+"""Streams the validation text is read in; the test text is read as one."""
 Number = TypeVar("Number", int, float)
+
+
+@dataclass(frozen=True)
+class Text:
+    """Tokens of one text, and how it is read.
+
+    Final figures use one stream. More are faster: the text is cut into that many pieces, which are
+    read side by side, each from the zero state.
+    """
+
+    tokens: Tensor
+    name: str = "the text"
+    streams: int = 1
+    true_nll: float | None = None
+    """The source's own mean negative log-probability per token, if known."""
+    unknown: int = 0
+    """Tokens that are `<unk>` because the vocabulary lacks the word."""
 
 
 @dataclass(frozen=True)
@@ -27,15 +47,15 @@ class Corpus:
 
     vocabulary: Vocabulary
     train: Tensor
-    valid: Tensor
+    validation: Tensor
     test: Tensor
     unknown: dict[str, int]
     """How many tokens of each part are `<unk>` because the vocabulary lacks the word."""
     name: str
     entropy: float | None = None
-    """Nats a token of the source, if known: no model has a lower expected loss."""
+    """Nats per token of the source, if known: no model has a lower expected loss."""
     true_nll: dict[str, float] | None = None
-    """The source's own mean negative log-probability a token on each part, if known."""
+    """The source's own mean negative log-probability per token on each part, if known."""
 
     def __post_init__(self) -> None:
         for part in PARTS:
@@ -43,6 +63,23 @@ class Corpus:
                 self.vocabulary.check(getattr(self, part))
             except InputError as error:
                 raise InputError(f"the {part} part of {self.name}: {error}") from None
+
+    def part(self, name: str, streams: int = 1) -> Text:
+        """One of its texts, to be read in so many streams."""
+        if name not in PARTS:
+            raise InputError(f"part {name!r} is not one of {', '.join(PARTS)}")
+        true_nll = None if self.true_nll is None else self.true_nll.get(name)
+        title = f"the {name} text of {self.name}"
+        return Text(getattr(self, name), title, streams, true_nll, self.unknown.get(name, 0))
+
+    def split(self, measure: str = "test") -> Split:
+        """Its parts: figures come from the validation text, read fast, and from the test text."""
+        streams = min(_VALIDATION_STREAMS, len(self.validation))
+        texts = {"validation": self.part("validation", streams), "test": self.part("test")}
+        measured = {name: Part(text, text.name) for name, text in texts.items()}
+        if measure == "validation":
+            del measured["test"]
+        return Split(self, measured)
 
     def beginning(self, portion: float) -> Corpus:
         """The same corpus with only the first `portion` of the training text.
@@ -68,10 +105,10 @@ def _without_train(counts: dict[str, Number]) -> dict[str, Number]:
 def read_corpus(
     source: str | Path | Mapping[str, Path], *, size: int | None = None, threshold: int = 1
 ) -> Corpus:
-    """Read plain UTF-8 text from a folder, or from the files that `train`, `valid`, `test` name.
+    """Read plain UTF-8 text from a folder, or from a file for each part, by its name.
 
     In a folder a part's file is the one with the part between the dots of its name: `train.txt`,
-    `ptb.train.txt`, `wiki.train.tokens`; for `valid` also `dev` or `validation`. `size` and
+    `ptb.train.txt`, `wiki.train.tokens`; for `validation` also `valid` or `dev`. `size` and
     `threshold` limit the vocabulary, see `Vocabulary.build`.
     """
     if isinstance(source, Mapping):
@@ -108,7 +145,7 @@ def corpus_of(
     return Corpus(
         vocabulary,
         train=encoded["train"][0],
-        valid=encoded["valid"][0],
+        validation=encoded["validation"][0],
         test=encoded["test"][0],
         unknown={part: count for part, (_, count) in encoded.items()},
         name=name,
@@ -149,7 +186,7 @@ def _files_in(folder: Path, parts: Sequence[str] = PARTS) -> dict[str, Path]:
         if not fitting:
             raise InputError(
                 f"{folder} holds no {part} text: looked for {looked_for}, or a name such as "
-                f"text.{part}.txt, among {len(names)} files"
+                f"text.{spellings[0]}.txt, among {len(names)} files"
             )
         if len(fitting) > 1:
             raise InputError(

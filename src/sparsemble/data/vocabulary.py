@@ -88,6 +88,10 @@ class Vocabulary:
                 f"{len(self)} words"
             )
 
+    def index(self, word: str) -> int:
+        """The index of a word that is known."""
+        return self._indices[word]
+
     def encode(self, words: Iterable[str], source: str) -> tuple[Tensor, int]:
         """The words' indices, and how many of them were unknown and are now `<unk>`."""
         listed = list(words)

@@ -1,19 +1,6 @@
-"""The ensemble: members that predict together, its costs and its metrics."""
+"""Ensembles: mixing members, evaluating, costs, saving and loading."""
 
-from sparsemble.ensemble.base import BaseEnsemble, EnsembleCost
+from sparsemble.ensemble.cost import EnsembleCost
 from sparsemble.ensemble.ensemble import Ensemble
-from sparsemble.ensemble.language import LanguageEnsemble, TextScore
-from sparsemble.ensemble.metrics import Metrics, score
-from sparsemble.ensemble.uncertainty import Uncertainty, uncertainty
 
-__all__ = [
-    "BaseEnsemble",
-    "Ensemble",
-    "EnsembleCost",
-    "LanguageEnsemble",
-    "Metrics",
-    "TextScore",
-    "Uncertainty",
-    "score",
-    "uncertainty",
-]
+__all__ = ["Ensemble", "EnsembleCost"]

@@ -1,8 +1,8 @@
-"""An ensemble of classifiers: the mean of its members' probabilities (Eq. 1)."""
+"""An ensemble: members that predict one thing together, from inputs as they come."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,39 +10,62 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sparsemble.data import Dataset, Scaling, as_dataset
-from sparsemble.data.dataset import as_inputs, check_labels, column_names, in_order
-from sparsemble.ensemble.base import BaseEnsemble
-from sparsemble.ensemble.metrics import Metrics, score
-from sparsemble.ensemble.uncertainty import Uncertainty, uncertainty
+from sparsemble.devices import usable_device
+from sparsemble.ensemble.cost import EnsembleCost, ensemble_cost
+from sparsemble.ensemble.runner import Runner
 from sparsemble.errors import InputError
-from sparsemble.members import Member, Stack
+from sparsemble.members import Member, Stack, with_sparse_layers
+from sparsemble.networks.layers import without_addresses
 from sparsemble.structure import Layout
+from sparsemble.tasks import Evaluation, Score, Scorer, Task, Uncertainty
 
 
-class Ensemble(BaseEnsemble):
-    """Members that predict together, from inputs as they come: scaling is part of it.
+class Ensemble(nn.Module):
+    """Members and their task: mixing, scaling, names and metrics are the task's.
 
-    Calling it gives the mean of the members' probabilities, never of their logits, without
-    gradients. `predict_proba` and its like also check what they are given.
+    Calling it gives the members' mixed prediction without gradients; `predict` and its like also
+    check what they are given and answer with NumPy arrays.
+
+    Args:
+        members: Networks of one kind, which only pruning may have made different.
+        task: What they predict, as `learn` completed it from the data.
     """
 
-    def __init__(
-        self,
-        members: Sequence[Member],
-        *,
-        scaling: Scaling | None = None,
-        class_names: Sequence[str] | None = None,
-        feature_names: Sequence[str] | None = None,
-    ) -> None:
-        super().__init__(members)
-        outputs = self[0].layout.outputs.size
-        if class_names is not None and len(class_names) != outputs:
-            raise InputError(f"{len(class_names)} class names for {outputs} outputs")
-        self.scaling = scaling or Scaling.none()
-        self.class_names = tuple(class_names) if class_names is not None else None
-        self.feature_names = tuple(feature_names) if feature_names is not None else None
+    def __init__(self, members: Sequence[Member], task: Task) -> None:
+        super().__init__()
+        _check_alike(members)
+        outputs = members[0].layout.outputs.size
+        task = task if task.sizes[1] else task.for_outputs(outputs)
+        if task.sizes[1] != outputs:
+            raise InputError(
+                f"the members have {outputs} outputs, {type(task).__name__} needs {task.sizes[1]}"
+            )
+        space = members[0].layout.inputs
+        if space is not None:
+            task = task.for_inputs(members[0].origin.sizes[space.name])
+        self.members = nn.ModuleList(members)
+        self.task = task.model_copy(deep=True)
+        self.scalings = nn.ModuleDict(self.task.scalings)
         self._stack: Stack | None = None
+        self._networks: list[nn.Module] | None = None
+
+    # Members
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def __iter__(self) -> Iterator[Member]:
+        return (self[index] for index in range(len(self)))
+
+    def __getitem__(self, index: int) -> Member:
+        member = self.members[index]
+        assert isinstance(member, Member)
+        return member
+
+    @property
+    def cost(self) -> EnsembleCost:
+        """Parameters, FLOPs and bytes by the paper's rules."""
+        return ensemble_cost(self)
 
     def _apply(self, *how: Any, **also: Any) -> Ensemble:
         """Whatever moves or casts the members makes their stack out of date."""
@@ -55,58 +78,106 @@ class Ensemble(BaseEnsemble):
         self.refresh()
         return super().load_state_dict(*how, **also)
 
-    def forward(self, inputs: Tensor) -> Tensor:
-        """Mean probabilities, `(examples, classes)`, in one batched pass of all members."""
-        return self.stack().predict(self._scaled(inputs), lambda z: _softmax(z).mean(0))
-
-    def member_probabilities(self, inputs: Tensor) -> Tensor:
-        """Every member's probabilities, `(members, examples, classes)`, in the same pass."""
-        return self.stack().predict(self._scaled(inputs), _softmax)
-
-    def _scaled(self, inputs: Tensor) -> Tensor:
-        return self.scaling(inputs).to(next(self.parameters()).dtype)
-
-    def stack(self) -> Stack:
-        """The members stacked; made anew after `refresh`."""
-        if self._stack is None:
+    def stack(self) -> Stack | None:
+        """The members stacked, made anew after `refresh`; `None` if they cannot be."""
+        if self._stack is None and Stack.fits(list(self)):
             self._stack = Stack(list(self))
         return self._stack
 
     def refresh(self) -> None:
-        """Forget the stack: call this after changing a member's weights by hand."""
+        """Forget what was made of the members: call this after changing their weights by hand."""
         self._stack = None
+        self._networks = None
 
-    def predict_proba(self, inputs: Any, feature_names: Sequence[str] | None = None) -> np.ndarray:
-        """Mean probabilities of the rows of an array or a table.
+    # Predictions
 
-        Columns that have names, a table's own or `feature_names`, are put into the order learned.
+    def runner(self) -> Runner:
+        """All members on the same inputs; recurrent ones begin from the zero state."""
+        stack = self.stack()
+        if stack is None and self._networks is None:
+            self._networks = [_on_sparse_layers(member.eval()) for member in self]
+        return Runner(self.task, stack or self._networks or [])
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """The members' prediction together: of classifiers their mean probabilities."""
+        return self.task.mix(self.runner()(inputs, self.task.evidence))
+
+    def evidence(self, inputs: Any, feature_names: Sequence[str] | None = None) -> Tensor:
+        """What each member predicts, `(members, examples, …)`: of classifiers probabilities.
+
+        Args:
+            inputs: Raw inputs: an array, a tensor, or a table whose columns have names.
+            feature_names: What the columns of an array are called, to be matched by name.
         """
-        probabilities: Tensor = self(self.checked(inputs, feature_names))
-        # NumPy has no bfloat16.
-        wide = torch.promote_types(probabilities.dtype, torch.float32)
-        array: np.ndarray = probabilities.to(wide).numpy()
-        return array
+        checked = self.task.inputs(inputs, feature_names)
+        return self.runner()(checked, self.task.evidence)
+
+    def predictive(self, inputs: Any, feature_names: Sequence[str] | None = None) -> Tensor:
+        """The members' prediction together, for inputs that are checked first.
+
+        Args:
+            inputs: As for `evidence`.
+            feature_names: As for `evidence`.
+        """
+        return self.task.mix(self.evidence(inputs, feature_names))
 
     def predict(self, inputs: Any, feature_names: Sequence[str] | None = None) -> np.ndarray:
-        """The most probable class index of each row."""
-        labels: np.ndarray = self.predict_proba(inputs, feature_names).argmax(1)
-        return labels
+        """The one answer for each row: the most probable class's index, the mean of a number.
+
+        Args:
+            inputs: As for `evidence`.
+            feature_names: As for `evidence`.
+        """
+        return _array(self.task.decide(self.predictive(inputs, feature_names)))
+
+    def predict_proba(self, inputs: Any, feature_names: Sequence[str] | None = None) -> np.ndarray:
+        """Mean probabilities of the classes, one row per example.
+
+        Args:
+            inputs: As for `evidence`.
+            feature_names: As for `evidence`.
+        """
+        return _array(self.task.probabilities(self.predictive(inputs, feature_names)))
 
     def uncertainty(self, inputs: Any, feature_names: Sequence[str] | None = None) -> Uncertainty:
-        """Predictive entropy and mutual information of each row."""
-        return uncertainty(self.member_probabilities(self.checked(inputs, feature_names)))
+        """How uncertain each prediction is, and how much of it the members disagree about.
 
-    def evaluate(self, data: Dataset | tuple[Any, Any]) -> Metrics:
-        """Metrics on a `Dataset` or a pair of arrays, raw inputs being scaled as in training.
-
-        Features and classes are matched by name where both sides have names.
+        Args:
+            inputs: As for `evidence`.
+            feature_names: As for `evidence`.
         """
-        if not isinstance(data, Dataset):
-            outputs = self[0].layout.outputs.size
-            data = as_dataset(*data, num_classes=outputs, class_names=self.class_names)
-        names = data.feature_names if self.feature_names is not None else None
-        probabilities = self.member_probabilities(self.checked(data.inputs, names))
-        return score(probabilities, self._targets(data))
+        return self.task.uncertainty(self.evidence(inputs, feature_names))
+
+    def evaluate(self, data: Any) -> Score:
+        """Every metric of the task, of one, two, … members together and of each alone.
+
+        Args:
+            data: A pair of arrays, a `Dataset`, a torch `Dataset` or a `DataLoader`; for language
+                models tokens or a `Text`.
+        """
+        held = data if isinstance(data, Evaluation) else self.task.evaluation(data)
+        scorer = Scorer(self.task)
+        for evidence, targets in self.scored(held):
+            scorer.update(evidence, targets)
+        return scorer.compute(reference=held.reference, notes=list(held.notes))
+
+    def scored(self, held: Evaluation) -> Iterator[tuple[Tensor, Tensor]]:
+        """The members' evidence for data with known answers, batch by batch, and the answers."""
+        runner, task = self.runner(), self.task
+        for inputs, targets in held.batches():
+
+            def evidence(outputs: Tensor, wanted: Tensor = targets) -> Tensor:
+                return task.evidence(outputs, wanted.to(outputs.device))
+
+            yield runner(inputs, evidence), targets
+
+    # Files
+
+    def save(self, folder: str | Path) -> None:
+        """Write the ensemble into `folder`: non-zeros only, checksummed, no pickle."""
+        from sparsemble.ensemble.saving import save_ensemble
+
+        save_ensemble(self, Path(folder))
 
     @staticmethod
     def load(
@@ -114,59 +185,69 @@ class Ensemble(BaseEnsemble):
         *,
         factory: Callable[[], nn.Module] | None = None,
         layout: Layout | None = None,
+        task: type[Task] | None = None,
+        device: str | torch.device = "cpu",
     ) -> Ensemble:
-        """Read a saved ensemble; networks of your own need `factory` and `layout`."""
+        """Read a saved ensemble.
+
+        Args:
+            folder: Where it was saved, or the folder of the run that learned it.
+            factory: For networks of your own: makes the full one.
+            layout: For networks of your own: their layout.
+            task: For a task of your own: its class.
+            device: Where the members are to be.
+        """
         from sparsemble.ensemble.saving import load_ensemble
 
-        loaded = load_ensemble(Path(folder), factory=factory, layout=layout)
-        if not isinstance(loaded, Ensemble):
-            raise InputError(f"{folder} holds language models: use LanguageEnsemble.load")
-        return loaded
-
-    def checked(
-        self,
-        inputs: Any,
-        feature_names: Sequence[str] | None = None,
-        source: str = "the inputs",
-    ) -> Tensor:
-        """Inputs that fit, their named columns in the order learned; errors name the `source`."""
-        tensor = as_inputs(inputs, source)
-        names = column_names(inputs) if feature_names is None else feature_names
-        if self.feature_names is not None and names is not None:
-            tensor = in_order(tensor, names, self.feature_names, source)
-        elif feature_names is not None:
-            raise InputError("the ensemble was learned without feature names")
-        space = self[0].layout.inputs
-        width = tensor.shape[1:].numel()
-        if space is not None and width != self[0].origin.sizes[space.name]:
-            raise InputError(
-                f"{source}: inputs of shape {tuple(tensor.shape)}, the ensemble reads "
-                f"{self[0].origin.sizes[space.name]} features a row"
-            )
-        return tensor
-
-    def _targets(self, data: Dataset) -> Tensor:
-        """The data's labels as indices of this ensemble's classes."""
-        known = self.class_names
-        strange = [name for name in data.class_names if known is None or name not in known]
-        if known is None or (strange and data.class_names == _unnamed(len(data.class_names))):
-            check_labels(data.targets, self[0].layout.outputs.size, "the data")
-            return data.targets
-        if strange:
-            raise InputError(
-                f"the data has a class {strange[0]!r}, the ensemble {', '.join(known)}"
-            )
-        return torch.tensor([known.index(name) for name in data.class_names])[data.targets]
+        place = usable_device(device)
+        loaded = load_ensemble(Path(folder), factory=factory, layout=layout, task=task)
+        return loaded.to(place)
 
 
-def _unnamed(count: int) -> tuple[str, ...]:
-    """What classes are called that were given no names."""
-    return tuple(map(str, range(count)))
+def _array(values: Tensor) -> np.ndarray:
+    """As NumPy has it, which knows no bfloat16."""
+    if values.dtype in (torch.bfloat16, torch.float16):
+        values = values.float()
+    array: np.ndarray = values.cpu().numpy()
+    return array
 
 
-def _softmax(logits: Tensor) -> Tensor:
-    """Probabilities from `(members, examples, classes)`.
+def _on_sparse_layers(member: Member) -> Member:
+    """The same member, computed by its reduced matrices where that pays."""
+    return Member(with_sparse_layers(member), member.layout, member.masks, member.origin).eval()
 
-    A stack computes them with the examples innermost; along that order it is ten times as fast.
-    """
-    return logits.transpose(1, 2).softmax(1).transpose(1, 2)
+
+def _check_alike(members: Sequence[Member]) -> None:
+    if not members:
+        raise InputError("an ensemble needs at least one member")
+    if not all(isinstance(member, Member) for member in members):
+        raise InputError("an ensemble is made of Members: Member.dense(network, layout), say")
+    first = _kind(members[0])
+    for number, member in enumerate(members):
+        for what, value in _kind(member).items():
+            if value != first[what]:
+                raise InputError(
+                    f"member {number} differs from member 0 in its {what}: an ensemble is made of "
+                    "networks of one kind, which only pruning may have made different"
+                )
+
+
+def _kind(member: Member) -> dict[str, object]:
+    """What members of one ensemble have in common."""
+    return {
+        "layout": (member.layout.name, member.layout.grouping),
+        "sizes": dict(member.origin.sizes),
+        "precision": next(member.network.parameters()).dtype,
+        "parameters": [name for name, _ in member.network.named_parameters()],
+        "layers": [
+            (name, _sizeless(module))
+            for name, module in member.network.named_modules()
+            if not isinstance(module, nn.Dropout)
+        ],
+    }
+
+
+def _sizeless(module: nn.Module) -> str:
+    """What a module is; one with parameters would say their sizes, too."""
+    sized = any(True for _ in module.parameters())
+    return type(module).__qualname__ if sized else without_addresses(str(module))

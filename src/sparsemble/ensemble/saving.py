@@ -1,10 +1,10 @@
 """Saved ensembles: a folder with a manifest and one tensor file.
 
-Only non-zeros are stored: the kept values, one bit a position of the *compacted* matrices, and the
-lists of units that stayed, each as one stream through all members. The manifest names the tensor
-file by its checksum and holds what predictions would be silently wrong without: scaling, feature
-order, class names, vocabulary. Loading builds networks from a fixed table, or from a function the
-caller passes; it never runs code from a file.
+Only non-zeros are stored: the kept values, one bit per position of the *compacted* matrices, and
+the lists of units that stayed, each as one stream through all members. The manifest names the
+tensor file by its checksum and holds the task, without which predictions would be silently wrong:
+feature order, class names, vocabulary; its scalings are tensors. Loading builds networks and tasks
+from fixed tables, or from what the caller passes; it never runs code from a file.
 """
 
 from __future__ import annotations
@@ -12,18 +12,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from sparsemble.data import Scaling, Vocabulary
-from sparsemble.ensemble.base import BaseEnsemble
+from sparsemble.data import Scaling
 from sparsemble.ensemble.ensemble import Ensemble
-from sparsemble.ensemble.language import LanguageEnsemble
 from sparsemble.errors import CorruptFileError, InputError
-from sparsemble.layouts.networks import Description, describe_network, rebuild_network
+from sparsemble.extensions import described
+from sparsemble.layouts.known import Description, describe_network, rebuild_network
 from sparsemble.members import Member, load_tensors
 from sparsemble.members.member import Origin
 from sparsemble.settings import Settings
@@ -40,6 +39,8 @@ from sparsemble.store import (
     write_tensors,
 )
 from sparsemble.structure import Layout
+from sparsemble.tasks import TASKS, Task
+from sparsemble.tasks.legacy import task_of_manifest
 
 MANIFEST = "manifest.json"
 _TENSOR_FILE = re.compile(r"members-[0-9a-f]{16}\.safetensors")
@@ -59,20 +60,19 @@ class Manifest(Settings):
     """What `manifest.json` holds."""
 
     format: Literal["sparsemble-ensemble"] = "sparsemble-ensemble"
-    version: Literal[1] = 1
+    version: Literal[2] = 2
     tensors: str
     tensors_sha256: str
     layout: str
+    grouping: str
     sizes: dict[str, int]
     group_sizes: dict[str, int]
     pruned: list[str]
-    class_names: list[str] | None
-    feature_names: list[str] | None
-    vocabulary: list[str] | None = None
+    task: dict[str, Any]
     members: list[MemberEntry] = Field(min_length=1)
 
 
-def save_ensemble(ensemble: BaseEnsemble, folder: Path) -> None:
+def save_ensemble(ensemble: Ensemble, folder: Path) -> None:
     """Write an ensemble into `folder`; one that is already there is replaced at one instant."""
     streams = StreamWriter()
     for number, member in enumerate(ensemble):
@@ -81,8 +81,8 @@ def save_ensemble(ensemble: BaseEnsemble, folder: Path) -> None:
                 raise InputError(f"member {number} has NaN or infinity in {name}: it is not saved")
         _write_member(member, streams)
     tensors = streams.tensors()
-    if isinstance(ensemble, Ensemble):
-        tensors |= {"shift": ensemble.scaling.shift, "factor": ensemble.scaling.factor}
+    for name, scaling in ensemble.task.scalings.items():
+        tensors |= {f"{name} shift": scaling.shift.cpu(), f"{name} factor": scaling.factor.cpu()}
     digest = tensor_digest(tensors)
     name = f"members-{digest[:16]}.safetensors"
     manifest = _manifest(ensemble, name, digest)
@@ -97,24 +97,17 @@ def save_ensemble(ensemble: BaseEnsemble, folder: Path) -> None:
             old.unlink()
 
 
-def _manifest(ensemble: BaseEnsemble, tensors: str, digest: str) -> Manifest:
+def _manifest(ensemble: Ensemble, tensors: str, digest: str) -> Manifest:
     first = ensemble[0]
-    classes = features = vocabulary = None
-    if isinstance(ensemble, LanguageEnsemble):
-        vocabulary = list(ensemble.vocabulary.words)
-    elif isinstance(ensemble, Ensemble):
-        classes = None if ensemble.class_names is None else list(ensemble.class_names)
-        features = None if ensemble.feature_names is None else list(ensemble.feature_names)
     return Manifest(
         tensors=tensors,
         tensors_sha256=digest,
         layout=first.layout.name,
+        grouping=first.layout.grouping,
         sizes=dict(first.origin.sizes),
         group_sizes=dict(first.origin.group_sizes),
         pruned=list(first.masks),
-        class_names=classes,
-        feature_names=features,
-        vocabulary=vocabulary,
+        task=described_task(ensemble.task),
         members=[
             MemberEntry(
                 network=describe_network(member.network, member.layout.name),
@@ -134,19 +127,31 @@ def ensemble_folder(saved: Path) -> Path | None:
     return None
 
 
+def described_task(task: Task) -> dict[str, Any]:
+    """A task as a manifest holds it: one of the library's by its kind, another by where it is."""
+    return task.model_dump(mode="json") if type(task) in TASKS else described(task)
+
+
 def load_ensemble(
-    folder: Path, *, factory: Factory | None = None, layout: Layout | None = None
-) -> BaseEnsemble:
+    folder: Path,
+    *,
+    factory: Factory | None = None,
+    layout: Layout | None = None,
+    task: type[Task] | None = None,
+) -> Ensemble:
     """Read an ensemble from `folder`.
 
     One of the caller's own networks needs `factory`, which makes the full network, and its
-    hand-written `layout`.
+    hand-written `layout`; one of the caller's own tasks needs its class.
     """
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder with a saved ensemble")
     folder = ensemble_folder(folder) or folder
     path = inside(folder, MANIFEST)
-    manifest: Manifest = Manifest.read_back(read_json(path), path)
+    fields = read_json(path)
+    if fields.get("version") == 1:
+        fields = _of_version_1(fields)
+    manifest: Manifest = Manifest.read_back(fields, path)
     if not _TENSOR_FILE.fullmatch(manifest.tensors):
         raise CorruptFileError(
             f"{path} names the tensor file {manifest.tensors!r}, which is not a file of its folder"
@@ -157,11 +162,19 @@ def load_ensemble(
         if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
             raise CorruptFileError(f"{file}: {name!r} holds NaN or infinity")
     try:
-        return _rebuilt(manifest, tensors, factory, layout)
+        return _rebuilt(manifest, tensors, factory, layout, task)
     except InputError as error:
         raise type(error)(f"{path}: {error}") from None
     except Exception as error:  # a manifest can describe anything
         raise CorruptFileError(f"{path} does not fit its tensor file: {error}") from None
+
+
+def _of_version_1(fields: dict[str, Any]) -> dict[str, Any]:
+    """A manifest from before tasks, whose layout named the grouping, too."""
+    if "layout" in fields:
+        fields["layout"], _, fields["grouping"] = str(fields["layout"]).partition("/")
+    task = task_of_manifest(fields)  # which takes its fields out
+    return {**fields, "version": 2, "task": task}
 
 
 def _rebuilt(
@@ -169,23 +182,35 @@ def _rebuilt(
     tensors: dict[str, Tensor],
     factory: Factory | None,
     layout: Layout | None,
-) -> BaseEnsemble:
-    scaling = None
-    if manifest.vocabulary is None:
-        scaling = Scaling(tensors.pop("shift"), tensors.pop("factor"))
+    own_task: type[Task] | None,
+) -> Ensemble:
+    task = _task(manifest.task, own_task)
+    scalings = {}
+    for name in task.scalings:
+        # A file of before there were several has one scaling without a name.
+        prefix = f"{name} " if f"{name} shift" in tensors else ""
+        scalings[name] = Scaling(tensors.pop(f"{prefix}shift"), tensors.pop(f"{prefix}factor"))
     streams = StreamReader(tensors)
     members = [
         _read_member(manifest, entry, streams, factory, layout) for entry in manifest.members
     ]
     streams.finish()
-    if manifest.vocabulary is not None:
-        return LanguageEnsemble(members, vocabulary=Vocabulary(tuple(manifest.vocabulary)))
-    return Ensemble(
-        members,
-        scaling=scaling,
-        class_names=manifest.class_names,
-        feature_names=manifest.feature_names,
-    )
+    return Ensemble(members, task.scaled_by(scalings))
+
+
+def _task(fields: dict[str, Any], own: type[Task] | None) -> Task:
+    """The task that a manifest describes, of the library's or of the caller's own class."""
+    kind = fields.get("kind")
+    if own is not None:
+        found = own
+        fields = {key: value for key, value in fields.items() if key in own.model_fields}
+    else:
+        known = {task.model_fields["kind"].default: task for task in TASKS}
+        if kind not in known:
+            raise InputError(f"the task {kind!r} is your own: give load() its class (task)")
+        found = known[kind]
+    task: Task = found.read(fields, source="task")
+    return task
 
 
 def _write_member(member: Member, streams: StreamWriter) -> None:
@@ -242,7 +267,7 @@ def _network(
 ) -> tuple[nn.Module, Layout]:
     """The member's network, its values still to be filled in, and its description."""
     if entry.network is not None:
-        return rebuild_network(manifest.layout, entry.network)
+        return rebuild_network(manifest.layout, manifest.grouping, entry.network)
     if factory is None or layout is None:
         raise InputError(
             "the ensemble holds networks of your own: give load() the function that makes one "

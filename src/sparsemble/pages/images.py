@@ -7,8 +7,10 @@ grey images of bytes.
 from __future__ import annotations
 
 import base64
+import math
 import struct
 import zlib
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -58,3 +60,18 @@ def _png(
 def _chunk(kind: bytes, content: bytes) -> bytes:
     check = zlib.crc32(kind + content)
     return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", check)
+
+
+_SMALLEST_IMAGE = 64
+"""A square number of features below this is more likely a table's than an image's."""
+
+
+def image_side(shape: Sequence[int]) -> tuple[int, int] | None:
+    """Rows and columns of an example that can be drawn, of one that is no image `None`."""
+    plain = [size for size in shape if size != 1]
+    if len(plain) == 2:
+        return plain[0], plain[1]
+    if len(plain) != 1 or plain[0] < _SMALLEST_IMAGE:
+        return None
+    side = math.isqrt(plain[0])
+    return (side, side) if side * side == plain[0] else None

@@ -13,25 +13,23 @@ from pathlib import Path
 
 from torch import nn
 
-from sparsemble.data import Batches, Corpus, Dataset
-from sparsemble.ensemble import BaseEnsemble, Ensemble, LanguageEnsemble
+from sparsemble.data import Batches, Split
+from sparsemble.ensemble import Ensemble
+from sparsemble.ensemble.saving import described_task
 from sparsemble.errors import CorruptFileError, InputError
-from sparsemble.layouts import layout_of
-from sparsemble.members import Member, filled
+from sparsemble.learning.pipeline import Fitted
+from sparsemble.members import Member
 from sparsemble.recipes import Recipe
 from sparsemble.recipes.code import check_named
-from sparsemble.recipes.models import CustomNetwork
+from sparsemble.results.result import Result, read_result
+from sparsemble.results.running import ingredients_of
 from sparsemble.runs.folder import RunFolder
-from sparsemble.runs.materials import materials_of
 from sparsemble.runs.opening import open_ensemble
-from sparsemble.runs.results import Result, read_result
-from sparsemble.runs.source import open_source
-from sparsemble.seeds import derive
 from sparsemble.stages import Sample
 from sparsemble.stages.pruning import pruned_member
-from sparsemble.stages.sampling import initial_network
 from sparsemble.store import inside, read_json, read_tensors
 from sparsemble.structure import Layout
+from sparsemble.tasks import Evaluation, Task
 
 
 @dataclass(frozen=True)
@@ -45,13 +43,39 @@ class FinishedRun:
     recipe: Recipe
     result: Result
     baseline: Result | None
-    ensemble: BaseEnsemble
-    data: Corpus | tuple[Dataset, Dataset]
-    blank: nn.Module
-    layout: Layout
+    ensemble: Ensemble
+    split: Split
+    fitted: Fitted
     num_data: int
     steps: int
     retrain_steps: int
+
+    @property
+    def task(self) -> Task:
+        """What was learned."""
+        return self.ensemble.task
+
+    @property
+    def blank(self) -> nn.Module:
+        """A network of the run's kind."""
+        return self.fitted.blank
+
+    @property
+    def layout(self) -> Layout:
+        """Of the dense network."""
+        return self.fitted.layout
+
+    @property
+    def shown_part(self) -> str:
+        """The part of the data that is looked at closely."""
+        wanted, parts = self.task.report_part, self.split.measured
+        return wanted if wanted in parts else next(iter(parts))
+
+    @cached_property
+    def held(self) -> Evaluation:
+        """That part, to measure on."""
+        part = self.split.measured[self.shown_part]
+        return self.task.evaluation(part.data, part.name)
 
     @cached_property
     def sample_files(self) -> tuple[Path, ...]:
@@ -82,10 +106,6 @@ class FinishedRun:
         """The samples, one at a time."""
         return (self.sample(index) for index in range(len(self.sample_files)))
 
-    def dense_member(self, sample: Sample) -> Member:
-        """A sample before pruning, as a member."""
-        return Member.dense(filled(self.blank, sample.parameters), self.layout).eval()
-
     def pruned_member(self, sample: Sample) -> Member:
         """A sample pruned by the recipe and made compact, not yet retrained."""
         how = self.recipe.prune
@@ -101,7 +121,7 @@ def open_run(
     code: Sequence[str] = (),
 ) -> FinishedRun:
     """Open a finished run; `code` names the user's own functions that its recipe may call."""
-    folder = RunFolder(path, samples_folder)
+    folder = RunFolder(path, samples_folder, code)
     recipe = folder.recipe()
     if recipe.data is None or recipe.network is None:
         raise InputError(
@@ -111,28 +131,25 @@ def open_run(
     if not folder.result.is_file():
         raise InputError(f"{path} holds a run that is not finished: sparsemble resume {path}")
     check_named(recipe.code, code, str(path))
-    factory = recipe.network.factory if isinstance(recipe.network, CustomNetwork) else None
-    materials = materials_of(recipe, data_folder)
-    data = materials.data
-    blank = initial_network(materials.network, 0, derive(recipe.seed, "chain", 0))
-    layout = materials.layout or layout_of(blank, recipe.grouping)
-    source = open_source(materials.training, blank, layout, recipe, None)
-    _check_same_data(folder, source.fingerprint())
-    result, ensemble = read_result(folder.result), open_ensemble(path, factory)
-    _check_ensemble(path, ensemble, result, data, layout)
-    num_data, steps = _counted(source.batches(recipe.chain.batch_size))
+    given = ingredients_of(recipe, data_folder)
+    fitted = given.fit()
+    _check_same_data(folder, fitted.training.fingerprint())
+    result = read_result(folder.result, recipe.code)
+    ensemble = open_ensemble(path, recipe.ensemble_code)
+    _check_ensemble(path, ensemble, result, fitted)
+    num_data, steps = _counted(fitted.training.batches(recipe.chain.batch_size))
     again = recipe.retrain or recipe.chain
-    _, retrain_steps = _counted(source.batches(again.batch_size))
+    _, retrain_steps = _counted(fitted.training.batches(again.batch_size))
     compared = RunFolder(folder.baseline).result
+    fitted.blank.eval()
     return FinishedRun(
         folder,
         recipe,
         result,
         read_result(compared) if compared.is_file() else None,
         ensemble,
-        data,
-        blank.eval(),
-        layout,
+        given.split,
+        fitted,
         num_data,
         steps,
         retrain_steps,
@@ -154,25 +171,18 @@ def _check_same_data(folder: RunFolder, fingerprint: str) -> None:
         )
 
 
-def _check_ensemble(
-    path: Path,
-    ensemble: BaseEnsemble,
-    result: Result,
-    data: Corpus | tuple[Dataset, Dataset],
-    layout: Layout,
-) -> None:
+def _check_ensemble(path: Path, ensemble: Ensemble, result: Result, fitted: Fitted) -> None:
     """Ensemble, result and recipe must be of one run."""
-    sizes = {space.name: space.size for space in layout.spaces}
-    if isinstance(data, Corpus):
-        same = (
-            isinstance(ensemble, LanguageEnsemble)
-            and ensemble.vocabulary == data.vocabulary
-            and "valid_perplexity" in result.metrics
-            and len(result.curves.get("valid_members", ())) == len(ensemble)
-        )
-    else:
-        same = isinstance(ensemble, Ensemble) and "error" in result.metrics
-    if not same or any(dict(m.origin.sizes) != sizes for m in ensemble):
+    sizes = {space.name: space.size for space in fitted.layout.spaces}
+    same = described_task(ensemble.task) == described_task(fitted.task)
+    measured = {metric.key for metric in ensemble.task.metrics}
+    counts = {len(values) for values in result.score.members.values()}
+    if (
+        not same
+        or set(result.score.curve) != measured
+        or counts != {len(ensemble)}
+        or any(dict(member.origin.sizes) != sizes for member in ensemble)
+    ):
         raise CorruptFileError(f"{path}: its ensemble or result is not of the run in run.json")
 
 

@@ -11,11 +11,9 @@ from sparsemble.pages.blocks import Section
 from sparsemble.pages.document import document
 from sparsemble.reports.facts import Facts, collect
 from sparsemble.reports.sections.background import repeating
-from sparsemble.reports.sections.classes import calibration, confusions, doubts
 from sparsemble.reports.sections.learning import stages, traces
 from sparsemble.reports.sections.overview import advice, overview
 from sparsemble.reports.sections.structure import costs, patterns, spreads
-from sparsemble.reports.sections.words import reading, sample_text
 from sparsemble.runs import RunFolder
 from sparsemble.store import write_atomically
 
@@ -64,11 +62,7 @@ def page(facts: Facts) -> str:
 
 
 def _sections(facts: Facts) -> list[Section]:
-    found = [overview(facts), advice(facts), stages(facts), traces(facts)]
-    if facts.classes is not None:
-        found += [calibration(facts.classes), confusions(facts.classes), doubts(facts.classes)]
-    if facts.text is not None:
-        found += [reading(facts.text), sample_text(facts.text)]
+    found = [overview(facts), advice(facts), stages(facts), traces(facts), *facts.predictions]
     found.append(patterns(facts))
     if facts.spreads is not None:
         found.append(spreads(facts.spreads))

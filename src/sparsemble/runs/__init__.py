@@ -1,7 +1,6 @@
-"""Runs: the stages composed into one call, kept in a folder that can be resumed."""
+"""Runs on disk: the folder of a run, its checkpoints, and where it came from."""
 
 from sparsemble.runs.folder import RunFolder, StageFolder
-from sparsemble.runs.learning import Learned, learn
 from sparsemble.runs.provenance import provenance
 
-__all__ = ["Learned", "RunFolder", "StageFolder", "learn", "provenance"]
+__all__ = ["RunFolder", "StageFolder", "provenance"]

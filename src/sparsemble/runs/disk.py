@@ -1,4 +1,4 @@
-"""Disk space: how much a run can take, told and checked before it begins."""
+"""Disk space: how much a run can take, said and checked before it begins."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 from torch import nn
 
 from sparsemble.errors import InputError
+from sparsemble.members import Stack
 from sparsemble.recipes import Recipe
-from sparsemble.stages.retraining import is_retrained_alone
 
 _STATES = 4
 """A checkpoint holds up to three states; a fourth lies beside it while it is replaced."""
@@ -29,7 +29,7 @@ def disk_needed(network: nn.Module, recipe: Recipe, steps_per_epoch: int) -> int
     needed += round((2 if recipe.prune is None else 3) * samples * weights * min(kept, 1.0))
     if recipe.retrain is not None:
         # Members are retrained with the zeros of their compact matrices.
-        at_once = 1 if is_retrained_alone(network) else samples
+        at_once = samples if Stack.fits([network]) else 1
         needed += (samples + _STATES * at_once) * weights
     return needed
 

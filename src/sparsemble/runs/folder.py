@@ -23,7 +23,7 @@ import hashlib
 import json
 import os
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import cached_property
@@ -36,13 +36,14 @@ from pydantic import TypeAdapter
 from torch import Tensor
 
 from sparsemble.errors import CorruptFileError, InputError
+from sparsemble.extensions import permitted
 from sparsemble.recipes import Recipe
 from sparsemble.runs.notes import CheckpointNote, Note, RunNote, SampleNote, StageNote
 from sparsemble.runs.provenance import provenance
 from sparsemble.stages import ChainState, Sample
 from sparsemble.stages.history import EpochRecord, History, Record, Rollback, SampleRecord
 from sparsemble.store import (
-    full_disk_told,
+    full_disk_explained,
     inside,
     read_json,
     read_tensors,
@@ -158,7 +159,7 @@ class StageFolder:
         self.path.mkdir(parents=True, exist_ok=True)
         text = json.dumps({"kind": kind, **_without_nan(asdict(record))})
         line = f"{_checksum(text)} {text}\n"
-        with full_disk_told(self._trace, len(line)), self._trace.open("a") as file:
+        with full_disk_explained(self._trace, len(line)), self._trace.open("a") as file:
             file.write(line)
         self._trace_lines += 1
 
@@ -199,9 +200,11 @@ class RunFolder:
     the run, `run.json` remembers the name.
     """
 
-    def __init__(self, path: Path, samples: Path | None = None) -> None:
+    def __init__(self, path: Path, samples: Path | None = None, code: Sequence[str] = ()) -> None:
+        """`code` names what the user allows the folder's recipe to import."""
         self.path = path
         self._samples = samples
+        self._code = code
         self._file = inside(path, "run.json")
         self.retrain = StageFolder(inside(path, "retrain"))
         self.pruned = inside(path, "pruned")
@@ -221,8 +224,9 @@ class RunFolder:
             return StageFolder(inside(self.path, "chain"))
         return StageFolder(inside(self.path.parent, name))
 
-    def _note(self) -> RunNote:
-        note: RunNote = RunNote.read_back(read_json(self._file), self._file)
+    def _note(self, code: Sequence[str] = ()) -> RunNote:
+        with permitted((*self._code, *code), str(self.path)):
+            note: RunNote = RunNote.read_back(read_json(self._file), self._file)
         return note
 
     def recipe(self) -> Recipe:
@@ -236,7 +240,7 @@ class RunFolder:
         known = read_json(self._file)
         return {key: known.get(key) for key in provenance()}
 
-    def claim(self, recipe: Recipe) -> int:
+    def claim(self, recipe: Recipe, threads: int | None = None) -> int:
         """Write `run.json`, or check that the folder holds the same run; return its threads."""
         if not self._file.exists():
             shared = self._samples
@@ -244,10 +248,10 @@ class RunFolder:
             name = shared.name if shared is not None and beside else None
             known = {"recipe": recipe.model_dump(mode="json"), **provenance(), "samples": name}
             # What another run has sampled here goes on with that run's threads.
-            known["threads"] = self.chain.threads() or known["threads"]
+            known["threads"] = self.chain.threads() or threads or known["threads"]
             write_json(self._file, known)
             return int(known["threads"])
-        note = self._note()
+        note = self._note(recipe.code)
         if note.recipe != recipe:
             raise InputError(
                 f"{self.path} holds a run with another recipe or seed; use another folder "

@@ -78,5 +78,5 @@ class CheckpointNote(StateNote):
     good: StateNote
     earlier: StateNote | None = None
     rollbacks: Count
-    rate_factor: Annotated[float, Field(strict=True, gt=0, le=1)]
+    lr_factor: Annotated[float, Field(strict=True, gt=0, le=1)]
     trace_lines: Count

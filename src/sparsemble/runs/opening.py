@@ -2,25 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
-from sparsemble.ensemble import BaseEnsemble
+from torch import nn
+
+from sparsemble.ensemble import Ensemble
 from sparsemble.ensemble.saving import ensemble_folder, load_ensemble
 from sparsemble.errors import InputError
+from sparsemble.extensions import imported
 from sparsemble.recipes.code import made_by
+from sparsemble.tasks import Task
 
 
-def open_ensemble(saved: Path, code: str | None = None) -> BaseEnsemble:
-    """The ensemble of a finished run, or a saved one, of whatever kind.
+def open_ensemble(saved: Path, code: Sequence[str] = ()) -> Ensemble:
+    """The ensemble of a finished run, or a saved one.
 
-    Networks of the user's own need `code`, the import path of the function that makes them.
+    Networks and tasks of the user's own need `code`: the import paths of the function that makes
+    the network and of the task's class.
     """
     folder = ensemble_folder(saved)
     if folder is None:
         if (saved / "run.json").is_file():
             raise InputError(f"{saved} holds a run that is not finished: sparsemble resume {saved}")
         raise InputError(f"{saved} is not a folder with a saved ensemble")
-    if code is None:
-        return load_ensemble(folder)
-    _, layout = made_by(code)
-    return load_ensemble(folder, factory=lambda: made_by(code)[0], layout=layout)
+    task, factory, layout = None, None, None
+    for path in code:
+        found = imported(path)
+        if isinstance(found, type) and issubclass(found, Task):
+            task = found
+        else:
+            factory, layout = partial(_network, path), made_by(path)[1]
+    return load_ensemble(folder, factory=factory, layout=layout, task=task)
+
+
+def _network(path: str) -> nn.Module:
+    return made_by(path)[0]

@@ -4,17 +4,19 @@ Stage 1: `draw_samples` runs chains and collects posterior samples. Stage 2: `pr
 `members.compact` makes a sample physically smaller, `retrain` moves it to the MAP estimate.
 """
 
+from sparsemble.stages.callback import Callback, Callbacks
 from sparsemble.stages.chain import Chain, ChainState
 from sparsemble.stages.collection import collection_steps
 from sparsemble.stages.diagnostics import Finding, diagnose
 from sparsemble.stages.divergence import DivergenceSettings
 from sparsemble.stages.history import EpochRecord, History, Rollback, SampleRecord
-from sparsemble.stages.observer import Observer
 from sparsemble.stages.pruning import PruneSettings, prune
 from sparsemble.stages.retraining import RetrainSettings, retrain
 from sparsemble.stages.sampling import ChainSettings, Sample, draw_samples
 
 __all__ = [
+    "Callback",
+    "Callbacks",
     "Chain",
     "ChainSettings",
     "ChainState",
@@ -22,7 +24,6 @@ __all__ = [
     "EpochRecord",
     "Finding",
     "History",
-    "Observer",
     "PruneSettings",
     "RetrainSettings",
     "Rollback",

@@ -11,7 +11,7 @@ noise, another order of the data and a lower rate; if that does not help, to an 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
@@ -25,10 +25,10 @@ from sparsemble.errors import CorruptFileError, DivergedError
 from sparsemble.priors import BoundPrior
 from sparsemble.samplers import Sampler, Schedule
 from sparsemble.seeds import derive
+from sparsemble.stages.callback import Callback
 from sparsemble.stages.divergence import DivergenceSettings, DivergenceWatch
 from sparsemble.stages.history import EpochRecord, Rollback
-from sparsemble.stages.objectives import Objective
-from sparsemble.stages.observer import Observer
+from sparsemble.tasks import Forward, Task
 
 
 @dataclass(frozen=True)
@@ -49,14 +49,32 @@ class ChainIdentity:
 
 
 class Chain:
-    """A network's parameters on their way through the posterior."""
+    """A network's parameters on their way through the posterior.
+
+    Args:
+        identity: Which chain of which stage this is.
+        parameters: What moves, by name.
+        task: Whose loss is descended.
+        forward: From inputs to outputs with these parameters.
+        batches: The training data.
+        prior: On these parameters.
+        sampler: Moves them by their gradients.
+        schedule: The learning rate over time, in epochs.
+        masks: Weights that take part; gradients of the others are left out.
+        clip: Limit of the gradient's norm, before prior and noise.
+        autocast: Compute the network in bfloat16 where that is safe.
+        batch_dims: How many leading dimensions of the parameters count members.
+        divergence: When the chain is thrown back.
+        callback: Told what happens.
+    """
 
     def __init__(
         self,
         identity: ChainIdentity,
         *,
         parameters: Mapping[str, Tensor],
-        objective: Objective,
+        task: Task,
+        forward: Forward,
         batches: Batches,
         prior: BoundPrior,
         sampler: Sampler,
@@ -66,13 +84,13 @@ class Chain:
         autocast: bool = False,
         batch_dims: int = 0,
         divergence: DivergenceSettings | None = None,
-        near_zero: Callable[[], float] | None = None,
-        observer: Observer | None = None,
+        callback: Callback | None = None,
     ) -> None:
         self.identity = identity
         self.parameters = dict(parameters)
         self.step = 0
-        self._objective = objective
+        self._task = task
+        self._forward = forward
         self._batches = batches
         self._prior = prior
         self._sampler = sampler
@@ -80,23 +98,23 @@ class Chain:
         self._clip = clip
         self._autocast = autocast
         self._batch_dims = batch_dims
-        self._near_zero = near_zero or (lambda: math.nan)
-        self._observer = observer or Observer()
+        self._callback = callback or Callback()
         self._tensors = list(self.parameters.values())
+        self._device = self._tensors[0].device if self._tensors else torch.device("cpu")
         self._members = self._tensors[0].shape[:batch_dims].numel() if self._tensors else 1
         self._masks = {
             name: mask.to(self.parameters[name].device, self.parameters[name].dtype)
             for name, mask in (masks or {}).items()
         }
         self._divergence = divergence or DivergenceSettings()
-        self._watch = DivergenceWatch(self._divergence, objective.guessing)
+        self._watch = DivergenceWatch(self._divergence, task.guess(batches))
         self._rollbacks = 0
-        self._rate_factor = 1.0
+        self._lr_factor = 1.0
         self._epoch_loss = self._epoch_seconds = 0.0
         self._rest: Iterator[tuple[Tensor, Tensor]] | None = None
         self._running = False
         self._reason: str | None = None
-        self._random = _seeded_state(derive(identity.seed, "dropout", 0))
+        self._random = _seeded_states(derive(identity.seed, "dropout", 0), self._device)
         self._good = self._earlier = self._snapshot()
 
     def run(self, until: int) -> bool:
@@ -121,12 +139,12 @@ class Chain:
         epoch, position = divmod(self.step, self._batches.steps)
         began = perf_counter() - self._epoch_seconds
         if position == 0:
-            self._objective.begin_epoch()
+            self._forward.reset()
         rest = self._rest or self._batches.epoch(epoch, position, self._rollbacks)
         self._rest = None
         for inputs, targets in rest:
-            loss = self._advance(inputs, targets)
-            self._reason = self._watch.reason(self._objective.watched(loss))
+            loss, worst = self._advance(inputs, targets)
+            self._reason = self._watch.reason(worst)
             if self._reason is not None:
                 return False
             self.step += 1
@@ -134,21 +152,25 @@ class Chain:
             self._epoch_seconds = perf_counter() - began
             if self.step % self._batches.steps == 0:
                 self._end_epoch(epoch)
-            self._observer.stepped(self.identity.number, self.step, loss, self.state)
+            self._callback.stepped(self.identity.number, self.step, loss, self.state)
             if self.step >= until:
                 if self.step % self._batches.steps:
                     self._rest = rest  # a loader would have to be read again up to here
                 break
         return True
 
-    def _advance(self, inputs: Tensor, targets: Tensor) -> float:
-        rate = self._schedule(self.step / self._batches.steps) * self._rate_factor
+    def _advance(self, inputs: Tensor, targets: Tensor) -> tuple[float, float]:
+        """One step; the loss summed over members, and that of the worst of them."""
+        inputs, targets = inputs.to(self._device), targets.to(self._device)
+        lr = self._schedule(self.step / self._batches.steps) * self._lr_factor
         for group in self._sampler.param_groups:
-            group["lr"] = rate
+            group["lr"] = lr
         for tensor in self._tensors:
             tensor.grad = None
         with torch.autocast(inputs.device.type, torch.bfloat16, enabled=self._autocast):
-            loss = self._objective(inputs, targets)
+            losses = self._task.loss(self._forward(inputs), targets)
+        # Members do not share weights: each gets the gradient of its own loss.
+        loss = losses.sum() if losses.ndim else losses
         loss.backward()
         gradients = {}
         for name, parameter in self.parameters.items():
@@ -163,30 +185,42 @@ class Chain:
         with torch.no_grad():
             self._prior.add_gradient(gradients)
             self._sampler.step()
-        return loss.item()
+        total = loss.item()
+        return total, float(losses.detach().max()) if losses.ndim else total
 
     def _end_epoch(self, epoch: int) -> None:
         loss = self._epoch_loss / self._batches.steps / self._members
         seconds = self._epoch_seconds
         self._epoch_loss = self._epoch_seconds = 0.0
+        metric, figure = self._task.loss_figure(loss, self._batches)
         with torch.no_grad():
             penalty = float(self._prior.value()) / self._members
-        self._observer.epoch_ended(
+        self._callback.epoch_ended(
             EpochRecord(
                 stage=self.identity.stage,
                 chain=self.identity.number,
                 epoch=epoch + 1,
                 loss=loss,
                 potential=loss + penalty,
-                perplexity=self._objective.perplexity(loss),
-                rate=self._sampler.param_groups[0]["lr"],
+                metric=metric,
+                figure=figure,
+                lr=self._sampler.param_groups[0]["lr"],
                 noise_to_drift=self._sampler.noise_to_drift(),
-                near_zero_groups=self._near_zero(),
+                near_zero_groups=self._near_zero_groups(),
                 seconds=seconds,
             )
         )
         if self._watch.calm and self._is_finite():
             self._earlier, self._good = self._good, self._snapshot()
+
+    def _near_zero_groups(self) -> float:
+        """What the prior holds near zero; of members that are retrained nothing is asked."""
+        if self._batch_dims or self.identity.stage != "chain":
+            return math.nan
+        group = self._sampler.param_groups[0]
+        return self._prior.near_zero_groups(
+            temperature=group["temperature"], num_data=self._sampler.num_data, lr=group["lr"]
+        )
 
     def _roll_back(self) -> None:
         """Return to a good state with another noise, order of the data and lower rate.
@@ -200,13 +234,13 @@ class Chain:
                 f"{where}: {self._reason}, after {self._rollbacks - 1} rollbacks; lower the "
                 "learning rate or the temperature, or clip the gradients"
             )
-        self._rate_factor /= self._divergence.slow_down
+        self._lr_factor /= self._divergence.slow_down
         diverged_at = self.step + 1
         self._load(self._good)
         self._good = self._earlier
         self._sampler.reseed(derive(self.identity.seed, "noise", self._rollbacks))
         torch.manual_seed(derive(self.identity.seed, "dropout", self._rollbacks))
-        self._observer.rolled_back(
+        self._callback.rolled_back(
             Rollback(
                 self.identity.stage,
                 self.identity.number,
@@ -214,13 +248,13 @@ class Chain:
                 str(self._reason),
                 self.step,
                 self.step // self._batches.steps,
-                self._rate_factor,
+                self._lr_factor,
             ),
             self.state,
         )
 
     def state(self) -> ChainState:
-        """What `resume` needs; valid between steps, also inside an observer."""
+        """What `resume` needs; valid between steps, also inside a callback."""
         now = self._snapshot()
         tensors = dict(now.tensors)
         kept = {"good": self._good}
@@ -228,13 +262,13 @@ class Chain:
             kept["earlier"] = self._earlier
         for place, good in kept.items():
             tensors |= {f"{place}/{name}": tensor for name, tensor in good.tensors.items()}
-        tensors["random"] = torch.get_rng_state() if self._running else self._random
+        tensors |= _random_states(self._device) if self._running else self._random
         numbers = {
             **now.numbers,
             "chain": self.identity.number,
             **{place: good.numbers for place, good in kept.items()},
             "rollbacks": self._rollbacks,
-            "rate_factor": self._rate_factor,
+            "lr_factor": self._lr_factor,
         }
         return ChainState(tensors, numbers)
 
@@ -244,7 +278,7 @@ class Chain:
             k: t for k, t in state.tensors.items() if not k.startswith(("good/", "earlier/"))
         }
         try:
-            self._random = current.pop("random")
+            self._random = {key: current.pop(key) for key in self._random}
             self._load(ChainState(current, state.numbers))
         except (LookupError, RuntimeError, TypeError, ValueError) as error:
             where = f"{self.identity.stage} {self.identity.number}"
@@ -255,7 +289,7 @@ class Chain:
         self._good = _part(state, "good")
         self._earlier = _part(state, "earlier") if "earlier" in state.numbers else self._good
         self._rollbacks = state.numbers["rollbacks"]
-        self._rate_factor = state.numbers["rate_factor"]
+        self._lr_factor = state.numbers["lr_factor"]
 
     def move_to(self, parameters: Mapping[str, Tensor]) -> None:
         """Set the parameters, as after a finished run; everything else stays."""
@@ -266,7 +300,7 @@ class Chain:
     def _snapshot(self) -> ChainState:
         """Parameters, sampler, carried state and position; not what a rollback must not undo."""
         tensors = {f"parameter/{n}": p.detach().clone() for n, p in self.parameters.items()}
-        tensors |= {f"carried/{name}": t.clone() for name, t in self._objective.carried().items()}
+        tensors |= {f"carried/{name}": t.clone() for name, t in self._forward.state().items()}
         sampler = self._sampler.state_dict()
         for index, buffers in sampler["state"].items():
             tensors |= {f"sampler/{index}/{name}": b.clone() for name, b in buffers.items()}
@@ -294,7 +328,7 @@ class Chain:
             elif kind == "noise":
                 sampler["noise"][int(rest)] = tensor
         self._sampler.load_state_dict(sampler)
-        self._objective.carry(carried)
+        self._forward.restore(carried)
         self.step = state.numbers["step"]
         self._rest = None
         self._epoch_loss = state.numbers["epoch_loss"]
@@ -309,8 +343,8 @@ class Chain:
         a CPU many times over. That holds for this thread and those it starts; the command line
         asks for it before there are any.
         """
-        outer = torch.get_rng_state()
-        torch.set_rng_state(self._random)
+        outer = _random_states(self._device)
+        _set_random_states(self._random, self._device)
         flushed = _denormals_are_flushed()
         torch.set_flush_denormal(True)
         self._running = True
@@ -318,8 +352,8 @@ class Chain:
             yield
         finally:
             self._running = False
-            self._random = torch.get_rng_state()
-            torch.set_rng_state(outer)
+            self._random = _random_states(self._device)
+            _set_random_states(outer, self._device)
             torch.set_flush_denormal(flushed)
 
 
@@ -344,5 +378,24 @@ def _part(state: ChainState, place: str) -> ChainState:
     return ChainState(tensors, state.numbers[place])
 
 
-def _seeded_state(seed: int) -> Tensor:
-    return torch.Generator().manual_seed(seed).get_state()
+def _seeded_states(seed: int, device: torch.device) -> dict[str, Tensor]:
+    """States of the global generators that dropout on a device may draw from."""
+    states = {"random": torch.Generator().manual_seed(seed).get_state()}
+    if device.type != "cpu":
+        states[f"random on {device.type}"] = torch.Generator(device).manual_seed(seed).get_state()
+    return states
+
+
+def _random_states(device: torch.device) -> dict[str, Tensor]:
+    states = {"random": torch.get_rng_state()}
+    if device.type != "cpu":
+        own: Tensor = torch.get_device_module(device).get_rng_state(device)
+        states[f"random on {device.type}"] = own
+    return states
+
+
+def _set_random_states(states: Mapping[str, Tensor], device: torch.device) -> None:
+    torch.set_rng_state(states["random"])
+    if device.type != "cpu":
+        own = states[f"random on {device.type}"]
+        torch.get_device_module(device).set_rng_state(own, device)

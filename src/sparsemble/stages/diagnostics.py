@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
-from torch import Tensor
 
 from sparsemble.stages.history import EpochRecord
 
+_ALIKE = 1e-3
+"""Members that differ by less predict as one."""
 Verdict = Literal["attention", "neutral", "good"]
 
 
@@ -24,7 +25,7 @@ class Finding:
     """One answer: what was asked, the measured figure, and advice if something should change."""
 
     question: str
-    figure: float
+    figure: float | None
     verdict: Verdict
     text: str
 
@@ -33,28 +34,34 @@ def diagnose(
     epochs: Sequence[EpochRecord],
     *,
     burn_in: int,
-    labels: Tensor | None = None,
-    labels_of: str = "examples",
+    diversity: float | None = None,
+    diversity_text: str = "",
     seen: bool = False,
 ) -> list[Finding]:
     """Findings for the chains that `epochs` tell of.
 
-    `labels` are the members' predictions, `(members, examples)`, for what `labels_of` says;
-    `seen` if they were trained on that.
+    Args:
+        epochs: What the chains recorded.
+        burn_in: Epochs that are not judged.
+        diversity: How differently the members predict, as their task measures it.
+        diversity_text: The same in words.
+        seen: Were the members trained on the examples it was measured on?
     """
     settled = [record for record in epochs if record.stage == "chain" and record.epoch > burn_in]
     findings = []
     if settled:
         findings.append(_noise(settled))
         findings.append(_stationarity(settled))
-    if labels is not None and len(labels) > 1:
-        findings.append(_diversity(labels, labels_of, seen=seen))
+    if diversity is not None:
+        findings.append(_diversity(diversity, diversity_text, seen=seen))
     return findings
 
 
 def _noise(settled: Sequence[EpochRecord]) -> Finding:
     ratios = sorted(r.noise_to_drift for r in settled if math.isfinite(r.noise_to_drift))
-    ratio = ratios[len(ratios) // 2] if ratios else math.inf
+    if not ratios:
+        return Finding("noise", None, "neutral", "there was no gradient to compare the noise with")
+    ratio = ratios[len(ratios) // 2]
     text = f"injected noise is {ratio:.2g} times the gradient step"
     if ratio > 30:
         text += ": it dominates; lower the temperature"
@@ -76,7 +83,7 @@ def _stationarity(settled: Sequence[EpochRecord]) -> Finding:
             difference = float(last.mean() - first.mean())
             scores.append(difference / math.sqrt(float(spread) + 1e-24))
     if not scores:
-        return Finding("stationarity", math.nan, "neutral", "trace too short to judge")
+        return Finding("stationarity", None, "neutral", "trace too short to judge")
     score = max(scores, key=abs)
     if score < -4:
         text = f"the potential still falls after burn-in (z = {score:.1f}); lengthen the burn-in"
@@ -87,18 +94,11 @@ def _stationarity(settled: Sequence[EpochRecord]) -> Finding:
     return Finding("stationarity", score, "good", f"the potential is stationary (z = {score:.1f})")
 
 
-def _diversity(labels: Tensor, of: str, *, seen: bool) -> Finding:
-    majority = labels.mode(0).values
-    error = float((labels != majority).float().mean())
-    text = f"a member differs from the majority on {100 * error:.2f} % of the {of}"
-    if error < 1e-3 and seen:
-        text += ", which they fit: only validation data could tell how different they are"
-        return Finding("diversity", error, "neutral", text)
-    if error < 1e-3:
-        return Finding(
-            "diversity",
-            error,
-            "attention",
-            text + ": they are nearly alike; raise the interval, rate or temperature",
-        )
-    return Finding("diversity", error, "good", text)
+def _diversity(diversity: float, text: str, *, seen: bool) -> Finding:
+    if diversity >= _ALIKE:
+        return Finding("diversity", diversity, "good", text)
+    if seen:
+        text += ", which they learned from: only validation data could tell how different they are"
+        return Finding("diversity", diversity, "neutral", text)
+    text += ": they are nearly alike; raise the interval, rate or temperature"
+    return Finding("diversity", diversity, "attention", text)

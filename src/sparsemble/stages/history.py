@@ -11,8 +11,7 @@ class EpochRecord:
 
     `loss` is the mean over the epoch's batches, and over the members if several are retrained
     together; `potential` adds the prior at the epoch's end, an estimate of U/N.
-    `perplexity` is a language model's on the training text, dropout included; NaN for other
-    networks.
+    `figure` is the loss as people read it for this task, and `metric` says what that is.
     `noise_to_drift` compares the size of the injected noise with that of the gradient step.
     """
 
@@ -21,8 +20,9 @@ class EpochRecord:
     epoch: int
     loss: float
     potential: float
-    perplexity: float
-    rate: float
+    metric: str
+    figure: float
+    lr: float
     noise_to_drift: float
     near_zero_groups: float
     seconds: float
@@ -32,7 +32,7 @@ class EpochRecord:
 class SampleRecord:
     """How a sample, or a retrained member, did: `alone`, and `together` with those before it.
 
-    `metric` is what was measured ("error", "perplexity"), `on` is on what.
+    `metric` is what was measured (a key of the task's metrics), `on` is on what.
     """
 
     stage: str
@@ -55,7 +55,7 @@ class Rollback:
     reason: str
     back_to: int
     back_to_epoch: int
-    rate_factor: float
+    lr_factor: float
 
     def undoes(self, record: EpochRecord | SampleRecord) -> bool:
         """Did it happen in the stretch that was thrown away?"""

@@ -27,13 +27,19 @@ class PruneSettings(Settings):
     sparsity: Annotated[float, Field(ge=0, lt=1)]
     """Share of the weights that go."""
     scope: Scope = "global"
-    """One threshold for the network, or one a layer."""
+    """One threshold for the network, or one per layer."""
 
 
 def prune(
     parameters: Mapping[str, Tensor], layout: Layout, *, sparsity: float, scope: Scope = "global"
 ) -> dict[str, Tensor]:
-    """Masks that keep the `1 − sparsity` largest weights: of the network, or of each parameter.
+    """Masks that keep the `1 − sparsity` largest weights.
+
+    Args:
+        parameters: The network's, or a sample's, by name.
+        layout: Says which of them are weights.
+        sparsity: The share of the weights that go.
+        scope: `global` for one threshold over the whole network, `layer` for one per parameter.
 
     >>> layout = Layout((), (), (), ())
     >>> prune({}, layout, sparsity=1.2)

@@ -1,8 +1,8 @@
 """Retraining: the MAP estimate under each member's reduced posterior (Eq. 4).
 
 SGD (the chain at temperature 0) on the weights that are left, with masks and prior kept; every
-group keeps its original √dim. Feed-forward members are trained together, as one stack; language
-models, whose steps are long enough to fill a processor, one after the other.
+group keeps its original √dim. Members that can be computed as one stack are trained together,
+others (recurrent ones, whose steps are long enough to fill a processor) one after the other.
 """
 
 from __future__ import annotations
@@ -12,27 +12,21 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import Field
-from torch import Tensor, nn
+from torch import Tensor
 
 from sparsemble.data import Batches
 from sparsemble.errors import InputError
-from sparsemble.layouts import LanguageModel
 from sparsemble.members import Member, Stack
 from sparsemble.priors import Prior
 from sparsemble.samplers import SGLD, AnySchedule
 from sparsemble.seeds import derive
 from sparsemble.settings import Positive, Settings
+from sparsemble.stages.callback import Callback
 from sparsemble.stages.chain import Chain, ChainIdentity, ChainState
 from sparsemble.stages.divergence import DivergenceSettings
-from sparsemble.stages.objectives import (
-    LanguageModelling,
-    Objective,
-    SummedClassification,
-    window_of,
-)
-from sparsemble.stages.observer import Observer
 from sparsemble.stages.sampling import Sample, parameters_of
 from sparsemble.structure import Layout
+from sparsemble.tasks import Forward, Task
 
 
 class RetrainSettings(Settings):
@@ -51,143 +45,135 @@ class RetrainSettings(Settings):
 
 
 @dataclass(frozen=True)
-class Trainee:
+class _Group:
     """Members that are retrained as one computation; `write_back` hands them the result."""
 
+    members: Sequence[Member]
     parameters: dict[str, Tensor]
     masks: dict[str, Tensor]
     layout: Layout
     batch_dims: int
-    objective: Objective
+    forward: Forward
     write_back: Callable[[], None]
+
+    def finish(self) -> None:
+        """The members get their weights, and are ready to predict."""
+        self.write_back()
+        for member in self.members:
+            member.eval()
 
 
 def retrain(
     members: Sequence[Member],
+    task: Task,
     batches: Batches,
     prior: Prior,
     settings: RetrainSettings,
     *,
     seed: int = 0,
-    observer: Observer | None = None,
+    callback: Callback | None = None,
     collected: Sequence[Sample] = (),
     resume: ChainState | None = None,
 ) -> None:
     """Retrain `members` in place.
 
-    `collected` (what was finished) and `resume` (the state of what was under way) go on with a
-    stopped run of the same members.
+    Args:
+        members: Pruned and compact networks, changed in place.
+        task: What they learn.
+        batches: The training data in mini-batches.
+        prior: The same as in the chain.
+        settings: How long, and at which rate.
+        seed: Of dropout and of the order of data after a rollback.
+        callback: Told what happens.
+        collected: What a stopped run of the same members had finished.
+        resume: The state of what was under way in it.
     """
     if not members:
         raise InputError("there are no members to retrain")
-    observer = observer or Observer()
+    callback = callback or Callback()
     finished = {sample.chain: sample for sample in collected}
     total = settings.epochs * batches.steps
     groups = retrained_together(members)
     for number, group in enumerate(groups):
-        trainee = _trainee(group, batches)
-        chain = _chain(trainee, number, members[0], batches, prior, settings, seed, observer)
+        trained = _stacked(group, task) if Stack.fits(group) else _alone(group, task)
+        chain = _chain(trained, number, task, batches, prior, settings, seed, callback)
         if number in finished:
             chain.move_to(finished[number].parameters)
-            _finish(group, trainee)
-            observer.recalled(finished[number])
+            trained.finish()
+            callback.recalled(finished[number])
             continue
         if resume is not None and resume.numbers["chain"] == number:
             chain.resume(resume)
-        observer.started("retrain", number, len(groups), chain.step, total)
+        callback.started("retrain", number, len(groups), chain.step, total)
         while not chain.run(total):
-            pass  # thrown back by a divergence, which the observer was told
-        _finish(group, trainee)
-        observer.sampled(Sample(number, total, parameters_of(chain)), chain.state)
-
-
-def _finish(members: Sequence[Member], trainee: Trainee) -> None:
-    """The members get their weights, and are ready to predict."""
-    trainee.write_back()
-    for member in members:
-        member.eval()
+            pass  # thrown back by a divergence, which the callback was told
+        trained.finish()
+        callback.sampled(Sample(number, total, parameters_of(chain)), chain.state)
 
 
 def retrained_together(members: Sequence[Member]) -> list[Sequence[Member]]:
     """The members in groups, one for each chain of the retraining."""
-    if is_retrained_alone(members[0].network):
-        return [[member] for member in members]
-    return [members]
+    return [members] if Stack.fits(members) else [[member] for member in members]
 
 
-def is_retrained_alone(network: nn.Module) -> bool:
-    """Does a member of this kind have a chain of its own, not one that all members share?"""
-    return isinstance(network, LanguageModel)
-
-
-def _trainee(members: Sequence[Member], batches: Batches) -> Trainee:
-    if is_retrained_alone(members[0].network):
-        return _alone(members[0], batches)
-    return _stacked(members)
-
-
-def _alone(member: Member, batches: Batches) -> Trainee:
-    network = member.network
-    assert isinstance(network, LanguageModel)
-    network.train()
-    return Trainee(
-        dict(network.named_parameters()),
+def _alone(members: Sequence[Member], task: Task) -> _Group:
+    (member,) = members
+    member.train()
+    return _Group(
+        members,
+        dict(member.network.named_parameters()),
         member.masks,
         member.layout,
         0,
-        LanguageModelling(network, window_of(batches)),
+        task.forward(member),
         write_back=lambda: None,
     )
 
 
-def _stacked(members: Sequence[Member]) -> Trainee:
+def _stacked(members: Sequence[Member], task: Task) -> _Group:
     stack = Stack(members)
     stack.train()
     for parameter in stack.parameters.values():
         parameter.requires_grad_()
-    return Trainee(
-        stack.parameters,
-        stack.masks,
-        stack.layout,
-        1,
-        SummedClassification(stack, stack.layout.outputs.size),
-        stack.write_back,
+    return _Group(
+        members, stack.parameters, stack.masks, stack.layout, 1, Forward(stack), stack.write_back
     )
 
 
 def _chain(
-    trainee: Trainee,
+    group: _Group,
     number: int,
-    member: Member,
+    task: Task,
     batches: Batches,
     prior: Prior,
     settings: RetrainSettings,
     seed: int,
-    observer: Observer,
+    callback: Callback,
 ) -> Chain:
-    """The chain that retrains one trainee, before its first step."""
+    """The chain that retrains one group, before its first step."""
     return Chain(
         ChainIdentity("retrain", number, derive(seed, "retrain", number)),
-        parameters=trainee.parameters,
-        objective=trainee.objective,
+        parameters=group.parameters,
+        task=task,
+        forward=group.forward,
         batches=batches,
         prior=prior.bind(
-            trainee.layout,
-            trainee.parameters,
-            sizes=member.origin.group_sizes,
-            batch_dims=trainee.batch_dims,
+            group.layout,
+            group.parameters,
+            sizes=group.members[0].origin.group_sizes,
+            batch_dims=group.batch_dims,
         ),
         sampler=SGLD(
-            trainee.parameters.values(),
+            group.parameters.values(),
             settings.schedule(0),
             num_data=batches.num_data,
             temperature=0.0,
         ),
         schedule=settings.schedule,
-        masks=trainee.masks,
+        masks=group.masks,
         clip=settings.clip,
         autocast=settings.autocast,
-        batch_dims=trainee.batch_dims,
+        batch_dims=group.batch_dims,
         divergence=settings.divergence,
-        observer=observer,
+        callback=callback,
     )

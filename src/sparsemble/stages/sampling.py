@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Self
@@ -13,19 +12,18 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from sparsemble.data import Batches
+from sparsemble.devices import usable_device
 from sparsemble.errors import CorruptFileError, InputError
-from sparsemble.priors import BoundPrior, Prior
-from sparsemble.priors.group_sparse import BoundGroupSparse, near_zero_width
-from sparsemble.priors.sums import BoundSum
-from sparsemble.samplers import AnySchedule, Sampler, SamplerSettings
+from sparsemble.priors import Prior
+from sparsemble.samplers import AnySampler, AnySchedule, SGLDSettings
 from sparsemble.seeds import derive
 from sparsemble.settings import Positive, Settings
+from sparsemble.stages.callback import Callback
 from sparsemble.stages.chain import Chain, ChainIdentity, ChainState
 from sparsemble.stages.collection import Collection, collection_steps
 from sparsemble.stages.divergence import DivergenceSettings
-from sparsemble.stages.objectives import objective_of
-from sparsemble.stages.observer import Observer
 from sparsemble.structure import Layout
+from sparsemble.tasks import Task
 
 NetworkSource = nn.Module | Callable[[], nn.Module]
 """A network, or a function that makes a freshly initialised one."""
@@ -34,7 +32,7 @@ NetworkSource = nn.Module | Callable[[], nn.Module]
 class ChainSettings(Settings):
     """How the posterior is sampled; the defaults are the paper's for MNIST, but for T."""
 
-    sampler: SamplerSettings = SamplerSettings()
+    sampler: AnySampler = SGLDSettings()
     schedule: AnySchedule
     batch_size: Annotated[int, Field(ge=1)] = 100
     """Examples, or streams of a text, in a mini-batch."""
@@ -49,7 +47,7 @@ class ChainSettings(Settings):
     interval: Annotated[int, Field(ge=1)] = 5
     """Epochs between samples."""
     samples: Annotated[int, Field(ge=1)] | None = None
-    """Samples a chain; by default as many as fit (thinned), required for backward collection."""
+    """Samples per chain; by default as many as fit (thinned), required for backward collection."""
     clip: Positive | None = None
     """Limit of the gradient's norm, before prior and noise."""
     autocast: bool = False
@@ -85,37 +83,54 @@ class Sample:
 def draw_samples(
     network: NetworkSource,
     layout: Layout,
+    task: Task,
     batches: Batches,
     prior: Prior,
     settings: ChainSettings,
     *,
     seed: int = 0,
-    observer: Observer | None = None,
+    device: str | torch.device = "cpu",
+    callback: Callback | None = None,
     collected: Sequence[Sample] = (),
     resume: ChainState | None = None,
 ) -> list[Sample]:
     """Run the chains one after the other and return their samples, in order.
 
-    `collected` and `resume` (the state of the chain that was under way) go on with a stopped run.
+    Args:
+        network: A module, whose weights are where the first chain starts, or a function that makes
+            a freshly initialised one.
+        layout: Its layout, with the groups that the prior needs.
+        task: What is learned; `task.training(data).task` knows the data.
+        batches: The training data in mini-batches.
+        prior: Over the weights.
+        settings: How the posterior is sampled.
+        seed: Everything random follows from it.
+        device: Where to compute; samples are kept in main memory.
+        callback: Told what happens.
+        collected: Samples of a stopped run to go on with.
+        resume: The state of the chain that was under way in it.
     """
-    observer = observer or Observer()
+    callback = callback or Callback()
+    device = usable_device(device)
     samples = list(collected)
     for sample in samples:
-        observer.recalled(sample)
+        callback.recalled(sample)
     steps = settings.steps_to_collect(batches.steps)
     for number in range(settings.chains):
         if _next(steps, samples, number) is None:
             continue
-        chain = start_chain(network, layout, batches, prior, settings, number, seed, observer)
+        chain = start_chain(
+            network, layout, task, batches, prior, settings, number, seed, device, callback
+        )
         if resume is not None and resume.numbers["chain"] == number:
             chain.resume(resume)
         _check_complete(steps, samples, chain)
-        observer.started("chain", number, settings.chains, chain.step, steps[-1])
+        callback.started("chain", number, settings.chains, chain.step, steps[-1])
         while (step := _next(steps, samples, number)) is not None:
             if chain.run(step):
                 sample = Sample(number, step, parameters_of(chain))
                 samples.append(sample)
-                observer.sampled(sample, chain.state)
+                callback.sampled(sample, chain.state)
             else:
                 # What was sampled on the way to a divergence is no sample of the posterior.
                 samples = [s for s in samples if s.chain != number or s.step <= chain.step]
@@ -141,16 +156,18 @@ def _check_complete(steps: Sequence[int], samples: Sequence[Sample], chain: Chai
 def start_chain(
     source: NetworkSource,
     layout: Layout,
+    task: Task,
     batches: Batches,
     prior: Prior,
     settings: ChainSettings,
     number: int,
     seed: int,
-    observer: Observer,
+    device: str | torch.device,
+    callback: Callback,
 ) -> Chain:
     """Chain `number` before its first step."""
     chain_seed = derive(seed, "chain", number)
-    network = initial_network(source, number, chain_seed)
+    network = task.prepared(initial_network(source, number, chain_seed)).to(device)
     network.train()
     parameters = dict(network.named_parameters())
     sampler = settings.sampler.build(
@@ -159,20 +176,19 @@ def start_chain(
         num_data=batches.num_data,
         seed=derive(chain_seed, "noise", 0),
     )
-    bound = prior.bind(layout, parameters)
     return Chain(
         ChainIdentity("chain", number, chain_seed),
         parameters=parameters,
-        objective=objective_of(network, layout.outputs.size, batches),
+        task=task,
+        forward=task.forward(network),
         batches=batches,
-        prior=bound,
+        prior=prior.bind(layout, parameters),
         sampler=sampler,
         schedule=settings.schedule,
         clip=settings.clip,
         autocast=settings.autocast,
         divergence=settings.divergence,
-        near_zero=lambda: near_zero_groups(bound, sampler),
-        observer=observer,
+        callback=callback,
     )
 
 
@@ -204,23 +220,6 @@ def initial_network(source: NetworkSource, number: int, seed: int) -> nn.Module:
             "replace batch normalisation by a normalisation without running statistics"
         )
     return network
-
-
-def near_zero_groups(prior: BoundPrior, sampler: Sampler) -> float:
-    """Share of groups the prior holds near zero: by their norms."""
-    if isinstance(prior, BoundSum):
-        prior = next((t for t in prior.terms if isinstance(t, BoundGroupSparse)), prior)
-    if not isinstance(prior, BoundGroupSparse) or prior.penalty == 0:
-        return float("nan")
-    group = sampler.param_groups[0]
-    width = near_zero_width(prior.penalty, group["temperature"], sampler.num_data, group["lr"])
-    terms = prior.terms
-    small = [
-        norm < width * math.sqrt(terms.sizes[family.name])
-        for family, norm in zip(terms.families, terms.norms(), strict=True)
-    ]
-    flat = torch.cat([part.flatten() for part in small])
-    return float(flat.float().mean())
 
 
 def _initialise(module: nn.Module, name: str = "") -> None:

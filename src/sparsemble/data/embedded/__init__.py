@@ -8,6 +8,6 @@ import numpy as np
 
 
 def arrays(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """The inputs, one row an example, and the targets of an embedded data set."""
+    """The inputs, one row per example, and the targets of an embedded data set."""
     with files(__name__).joinpath(f"{name}.npz").open("rb") as file, np.load(file) as stored:
         return stored["inputs"], stored["targets"]

@@ -14,21 +14,16 @@ from typing import get_args
 
 from sparsemble.reports.measures.curves import Curves
 from sparsemble.reports.measures.spreads import Spreads
-from sparsemble.runs.results import FindingEntry
-from sparsemble.stages.diagnostics import Verdict
+from sparsemble.stages.diagnostics import Finding, Verdict
 
 _FEW_GROUPS = 0.05
 """With fewer groups near zero than this, pruning finds little structure."""
 _ALL_GROUPS = 0.98
 """With more near zero than this, the prior or the noise has left nothing to learn with."""
 _GUESSING = 0.9
-"""A network whose error or perplexity is above this share of a guess's has learned little."""
+"""A network whose metric is above this share of a guess's has learned little."""
 _HELD = 0.5
 """At least this share of what pruning cuts should have been held near zero by the prior."""
-_ALIKE = 0.2
-"""Members that differ on fewer examples than this share of their own errors are too alike."""
-_NO_GAIN = 1.01
-"""Averaging language models should at least gain this factor in perplexity."""
 _NOISY = 2.0
 """A sample this many times worse than what retraining makes of it is mostly noise."""
 _LOST = 1.05
@@ -49,24 +44,25 @@ class Advice:
 
 
 def advise(
-    findings: Sequence[FindingEntry],
+    findings: Sequence[Finding],
     curves: Curves,
     spreads: Spreads | None,
     *,
     sparsity: float | None,
-    differing: float | None,
+    diversity: str,
+    too_alike: bool,
     rollbacks: int,
     judged_on: str = "",
 ) -> tuple[Advice, ...]:
     """All answers, those that want attention first.
 
-    `differing` is the probability that two members give different labels to an example;
+    `diversity` says how differently members predict, `too_alike` whether that is too little;
     `judged_on` names what the curves were measured on if that is no data to choose settings on.
     """
     answers = [Advice(f.question, f.verdict, f.text) for f in findings]
     if spreads is not None and sparsity is not None:
         answers += _about_sparsity(spreads, sparsity)
-    measured = _about_curves(curves, differing, pruned=sparsity is not None)
+    measured = _about_curves(curves, diversity, too_alike, pruned=sparsity is not None)
     answers += [replace(answer, judged_on=judged_on) for answer in measured]
     if rollbacks:
         times = "once" if rollbacks == 1 else f"{rollbacks} times"
@@ -117,26 +113,28 @@ def _about_sparsity(spreads: Spreads, sparsity: float) -> list[Advice]:
     return [strength, Advice("groups", "good", share)]
 
 
-def _about_curves(curves: Curves, differing: float | None, *, pruned: bool) -> list[Advice]:
+def _about_curves(curves: Curves, diversity: str, too_alike: bool, *, pruned: bool) -> list[Advice]:
     """What the networks do with data they were not trained on."""
-    told = _about_members(curves, differing) + _about_stages(curves)
+    answers = _about_members(curves, diversity, too_alike) + _about_stages(curves)
     guessing = _about_guessing(curves, pruned=pruned)
     if guessing is None:
-        return told
+        return answers
     # Networks that guess may agree or differ as they like: nothing about them is good.
     return [
         guessing,
-        *(replace(a, verdict="neutral") if a.verdict == "good" else a for a in told),
+        *(replace(a, verdict="neutral") if a.verdict == "good" else a for a in answers),
     ]
 
 
 def _about_guessing(curves: Curves, *, pruned: bool) -> Advice | None:
-    """Do the members know more than how frequent classes or words are?"""
+    """Do the members know more than how frequent targets are?"""
+    if curves.guessed is None or curves.metric.better != "lower":
+        return None
     reached, limit = curves.final.together[-1], _GUESSING * curves.guessed
     if reached <= limit:
         return None
     text = (
-        f"together the members have {_shown(curves, reached)}, guessing by frequency alone has "
+        f"together the members have {_shown(curves, reached)}, a guess that looks at no inputs has "
         f"{_shown(curves, curves.guessed)}"
     )
     sampled = curves.of("sampled")
@@ -151,27 +149,24 @@ def _about_guessing(curves: Curves, *, pruned: bool) -> Advice | None:
     return Advice("what was learned", "attention", text)
 
 
-def _about_members(curves: Curves, differing: float | None) -> list[Advice]:
+def _about_members(curves: Curves, diversity: str, too_alike: bool) -> list[Advice]:
     """Do they differ where it counts, on data they were not trained on?"""
     final = curves.final
     if len(final.alone) < 2:
         return []
     alone, together = mean(final.alone), final.together[-1]
-    gain = f"averaging takes the {_shown(curves, alone)} of one to {_shown(curves, together)}"
-    if differing is not None:
-        text = f"two members differ on {100 * differing:.2f} % of unseen examples; {gain}"
-        alike = 100 * differing < _ALIKE * alone
-    else:
-        text = f"{gain} on unseen text"
-        alike = alone < _NO_GAIN * together
-    if alike:
+    text = (
+        f"{diversity}; averaging takes the {_shown(curves, alone)} of one to "
+        f"{_shown(curves, together)}"
+    )
+    if too_alike:
         text += ": they are too alike; more chains, a longer interval or a higher rate help"
-    return [Advice("members", "attention" if alike else "good", text)]
+    return [Advice("members", "attention" if too_alike else "good", text)]
 
 
 def _about_stages(curves: Curves) -> list[Advice]:
     sampled, final = curves.of("sampled"), curves.final
-    if sampled is None or final.stage == "sampled":
+    if sampled is None or final.stage == "sampled" or curves.metric.better != "lower":
         return []
     answers = []
     before, after = mean(sampled.alone), mean(final.alone)
@@ -190,4 +185,5 @@ def _about_stages(curves: Curves) -> list[Advice]:
 
 
 def _shown(curves: Curves, value: float) -> str:
-    return f"{value:.2f} % error" if curves.metric == "Error %" else f"perplexity {value:.2f}"
+    unit = " %" if curves.metric.factor != 1 else ""
+    return f"{curves.metric.name} {curves.metric.text(value / curves.metric.factor)}{unit}"

@@ -21,7 +21,7 @@ from sparsemble.structure import Layout, Role
 
 LEVELS = 16
 SIDE = 200
-"""Pixels a side at most."""
+"""Pixels per side at most."""
 PICTURED = 24
 """Members drawn at most: a page has its size."""
 DECADES = 3
@@ -57,7 +57,7 @@ class MatrixPictures:
 
 
 def member_pictures(run: FinishedRun) -> tuple[tuple[MatrixPictures, ...], ...]:
-    """The matrices of the first members, one tuple a member."""
+    """The matrices of the first members, one tuple per member."""
     drawn = []
     for number in range(min(len(run.ensemble), PICTURED)):
         weights = None

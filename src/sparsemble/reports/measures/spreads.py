@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from sparsemble.priors import GroupSparse, Prior, SumPrior
 from sparsemble.priors.group_sparse import near_zero_width
 from sparsemble.reports.opening import FinishedRun
 from sparsemble.stages import Sample, prune
@@ -101,15 +100,15 @@ def sample_spreads(run: FinishedRun) -> Spreads | None:
 
 def _peak(run: FinishedRun, sample: Sample) -> tuple[float | None, float | None]:
     """What counts as near zero at a sample's time, and `T/(Nλ)`; none without a group prior."""
-    penalty = _group_penalty(run.recipe.prior)
+    penalty = run.recipe.prior.group_penalty
     if not penalty:
         return None, None
     epoch = -(-sample.step // run.steps)
     records = run.folder.chain.history().epochs
-    rates = [r.rate for r in records if (r.chain, r.epoch) == (sample.chain, epoch)]
-    rate = rates[-1] if rates else run.recipe.chain.schedule((sample.step - 1) / run.steps)
+    rates = [r.lr for r in records if (r.chain, r.epoch) == (sample.chain, epoch)]
+    lr = rates[-1] if rates else run.recipe.chain.schedule((sample.step - 1) / run.steps)
     temperature = run.recipe.chain.sampler.temperature
-    width = near_zero_width(penalty, temperature, run.num_data, rate)
+    width = near_zero_width(penalty, temperature, run.num_data, lr)
     return width, temperature / (run.num_data * penalty)
 
 
@@ -130,11 +129,6 @@ def histogram(sizes: Tensor, edges: tuple[float, ...]) -> Histogram:
     places = torch.bucketize(sizes.double(), inner, right=True)
     counts = torch.bincount(places, minlength=len(edges) - 1)
     return Histogram(edges, tuple(counts.tolist()))
-
-
-def _group_penalty(prior: Prior) -> float:
-    terms = prior.terms if isinstance(prior, SumPrior) else (prior,)
-    return next((term.penalty for term in terms if isinstance(term, GroupSparse)), 0.0)
 
 
 def _thresholds(run: FinishedRun, sample: Sample) -> dict[str, float]:

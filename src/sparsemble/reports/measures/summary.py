@@ -8,25 +8,15 @@ from dataclasses import dataclass
 from statistics import mean
 from typing import Literal
 
-from sparsemble.data import Corpus
-from sparsemble.recipes.models import CustomData, ImageData
 from sparsemble.reports.opening import FinishedRun
-from sparsemble.runs.results import Result
+from sparsemble.results.result import Result
+from sparsemble.tasks import Metric
 
 Outcome = Literal["better", "same", "worse"]
-
-CLASS_METRICS = (
-    ("Error %", "error", 100.0),
-    ("NLL", "nll", 1.0),
-    ("Calibration error", "ece", 1.0),
-)
-"""Column, key of a result's metrics, factor."""
-TEXT_METRICS = (
-    ("Validation perplexity", "valid_perplexity", 1.0),
-    ("Test perplexity", "test_perplexity", 1.0),
-)
+Column = tuple[str, str, Metric]
+"""Title, part of the data, metric."""
 _NOTHING = 0.005
-"""Perplexities closer than this share are called the same."""
+"""A difference of so small a share is none."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +43,7 @@ class Summary:
     measured_on: str
     metrics: tuple[str, ...]
     main: int
-    """Which of the metrics decides."""
+    """Which of the metrics decides; the first ones of the part that counts."""
     contenders: tuple[Contender, ...]
     baseline: Contender | None
     """The one among them that the recipe names; none that was learned on other data."""
@@ -61,90 +51,85 @@ class Summary:
     clear: bool
     """Is the difference more than chance could explain?"""
     verdict: str
-    floor: float | None
+    reference: float | None
     """The main metric of the data's own source, if that is known."""
     seconds: dict[str, float]
     rollbacks: int
-    unknown: dict[str, int]
-
-
-def measured_on(run: FinishedRun) -> str:
-    """The data that the main figures come from."""
-    if isinstance(run.data, Corpus):
-        part = "test" if "test_perplexity" in run.result.metrics else "validation"
-        return f"the {part} text of {run.data.name}"
-    examples, about = len(run.data[1]), run.recipe.data
-    if isinstance(about, ImageData) and about.held_out:
-        return f"{examples:,} held-out training images of {about.name}"
-    if isinstance(about, ImageData):
-        return f"the {examples:,} test images of {about.name}"
-    if isinstance(about, CustomData) and about.held_out:
-        return f"{examples:,} held-out training examples"
-    return f"the {examples:,} test examples"
+    notes: tuple[str, ...]
 
 
 def run_summary(run: FinishedRun) -> Summary:
     """The run beside its baseline, if it has one, and beside a single member."""
-    result, text = run.result, isinstance(run.data, Corpus)
-    known = TEXT_METRICS if text else CLASS_METRICS
-    columns = tuple(column for column in known if column[1] in result.metrics)
+    result = run.result
+    columns = _columns(result)
+    counts = "test" if "test" in result.scores else "validation"
+    main = next(k for k, (_, part, _) in enumerate(columns) if part == counts)
     contenders = [_whole("this ensemble", result, columns)]
     unlike = _unlike_data(run)
-    baseline = None
+    baseline, other = None, None
     if run.baseline is not None and not unlike:
         baseline = _whole(f"the baseline {run.baseline.recipe.name}", run.baseline, columns)
+        other = run.baseline.scores.get(counts)
         contenders.append(baseline)
     contenders.append(_single(run, columns))
-    main = len(columns) - 1 if text else 0
-    where = measured_on(run)
-    own, other = (contender.figures[main] for contender in contenders[:2])
-    assert own is not None
-    assert other is not None
-    examples = None if isinstance(run.data, Corpus) else len(run.data[1])
-    outcome, clear = compared(own, other, examples)
-    truth = result.metrics.get(columns[main][1].replace("perplexity", "true_perplexity"))
+    where = run.split.measured[counts].name
+    metric = columns[main][2]
+    margin = metric.factor * run.task.margin(result.score, other or result.score)
+    mine, theirs = (contender.figures[main] or 0.0 for contender in contenders[:2])
+    outcome, clear = compared(mine, theirs, margin, metric)
+    reference = result.score.reference.get(metric.key)
     return Summary(
         result.recipe.name,
         result.recipe.description,
         result.recipe.seed,
         len(run.ensemble),
-        "language models" if text else "classifiers",
+        run.task.noun,
         where,
-        tuple(name for name, _, _ in columns),
+        tuple(title for title, _, _ in columns),
         main,
         tuple(contenders),
         baseline,
         outcome,
         clear,
-        _verdict(contenders, main, outcome, clear, where, run) + unlike,
-        truth if text else None,
+        _verdict(contenders, metric, main, outcome, clear, where, run) + unlike,
+        None if reference is None else metric.factor * reference,
         result.seconds,
         result.rollbacks,
-        result.unknown,
+        tuple(note for score in result.scores.values() for note in score.notes),
     )
 
 
-def compared(own: float, other: float, examples: int | None) -> tuple[Outcome, bool]:
-    """Is the first figure better, and by more than chance would explain?
-
-    For error rates in % on so many `examples`: two standard errors of the difference, as if the
-    two had been measured on different ones. A text is long enough to trust half a percent.
-    """
-    if examples is None:
-        margin = _NOTHING * other
-        same = abs(own - other) <= margin
-    else:
-        spread = sum(p * (100 - p) for p in (own, other)) / examples
-        margin, same = 2 * math.sqrt(spread), math.isclose(own, other)
-    clear = abs(own - other) > margin
-    return "same" if same else "better" if own < other else "worse", clear
+def column_title(metric: Metric, part: str, result: Result) -> str:
+    """What a metric on one part of the data is called; a single part needs no name."""
+    return f"{metric.title} ({part})" if len(result.scores) > 1 else metric.title
 
 
-def _whole(name: str, result: Result, columns: tuple[tuple[str, str, float], ...]) -> Contender:
+def _columns(result: Result) -> list[Column]:
+    return [
+        (column_title(metric, part, result), part, metric)
+        for part in result.scores
+        for metric in result.shown
+    ]
+
+
+def compared(own: float, other: float, margin: float, metric: Metric) -> tuple[Outcome, bool]:
+    """Is the first figure better, and by more than the `margin` that chance would explain?"""
+    if math.isclose(own, other, rel_tol=_NOTHING):
+        return "same", False
+    lower = own < other
+    better = lower if metric.better == "lower" else not lower
+    return "better" if better else "worse", abs(own - other) > margin
+
+
+def _whole(name: str, result: Result, columns: Sequence[Column]) -> Contender:
+    figures = []
+    for _, part, metric in columns:
+        score = result.scores.get(part)
+        figures.append(None if score is None else metric.factor * score[metric.key])
     return Contender(
         name,
         len(result.structures),
-        tuple(_scaled(result.metrics.get(key), factor) for _, key, factor in columns),
+        tuple(figures),
         result.parameters_ratio,
         result.flops_ratio,
         result.disk_bytes,
@@ -169,33 +154,20 @@ def _unlike_data(run: FinishedRun) -> str:
     )
 
 
-def _single(run: FinishedRun, columns: tuple[tuple[str, str, float], ...]) -> Contender:
-    """The best member on the validation text; of classifiers the members' mean."""
+def _single(run: FinishedRun, columns: Sequence[Column]) -> Contender:
+    """A member alone, on average."""
     result, dense = run.result, run.ensemble.cost
-    if "valid_perplexity" in result.metrics:
-        own = result.curves["valid_members"]
-        best = own.index(min(own))
-        name = "its best single member"
-        keys = [key.replace("perplexity", "single_perplexity") for _, key, _ in columns]
-        costs = float(result.member_parameters[best]), float(result.member_flops[best])
-    else:
-        name = "a single member on average"
-        keys = [f"member_{key}" for _, key, _ in columns]
-        costs = mean(result.member_parameters), mean(result.member_flops)
-    figures = (
-        _scaled(result.metrics.get(key), factor)
-        for key, (_, _, factor) in zip(keys, columns, strict=True)
+    figures = tuple(
+        metric.factor * result.scores[part].of_a_member(metric.key) for _, part, metric in columns
     )
-    parameters, flops = costs[0] / dense.dense_parameters, costs[1] / dense.dense_flops
-    return Contender(name, 1, tuple(figures), parameters, flops, None)
-
-
-def _scaled(value: float | None, factor: float) -> float | None:
-    return None if value is None else factor * value
+    parameters = mean(result.member_parameters) / dense.dense_parameters
+    flops = mean(result.member_flops) / dense.dense_flops
+    return Contender("a single member on average", 1, figures, parameters, flops, None)
 
 
 def _verdict(
     contenders: Sequence[Contender],
+    metric: Metric,
     main: int,
     outcome: Outcome,
     clear: bool,
@@ -207,13 +179,8 @@ def _verdict(
     several = own.networks > 1
     who = f"{own.networks} {sparse}networks, averaged," if several else f"One {sparse}network"
     s = "" if several else "s"
-    mine, theirs = own.figures[main], other.figures[main]
-    if isinstance(run.data, Corpus):
-        did = f"reach{'es' if s else ''} a perplexity of {mine:.2f} on {where}"
-        against = f"{other.name} reaches {theirs:.2f}"
-    else:
-        did = f"err{s} on {mine:.2f} % of {where}"
-        against = f"{other.name} errs on {theirs:.2f} %"
+    mine, theirs = (_read(metric, contender.figures[main]) for contender in (own, other))
+    did = f"reach{'' if several else 'es'} {metric.name} {mine} on {where}"
     price = (
         f"{'Together they hold' if several else 'It holds'} {own.parameters:.2f} times the weights "
         f"of one dense network and take{s} {own.flops:.2f} times its operations."
@@ -222,4 +189,10 @@ def _verdict(
         return f"{who} {did}. {price}"
     judged = {"better": "That is better", "same": "That is no different", "worse": "That is worse"}
     chance = "" if clear or outcome == "same" else ", but by less than chance could explain"
-    return f"{who} {did}; {against}. {judged[outcome]}{chance}. {price}"
+    return f"{who} {did}; {other.name} {theirs}. {judged[outcome]}{chance}. {price}"
+
+
+def _read(metric: Metric, value: float | None) -> str:
+    """A figure in a sentence, with its unit."""
+    text = metric.text(None if value is None else value / metric.factor)
+    return f"{text} %" if metric.factor != 1 else text

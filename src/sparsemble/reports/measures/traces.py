@@ -11,26 +11,26 @@ from sparsemble.stages.history import EpochRecord, Rollback
 
 @dataclass(frozen=True)
 class ChainTrace:
-    """One chain's epochs; of language models being retrained, one member's."""
+    """One chain's epochs; of members that are retrained alone, one member's."""
 
     number: int
     epochs: tuple[int, ...]
     loss: tuple[float, ...]
     potential: tuple[float, ...]
     near_zero: tuple[float, ...]
-    rate: tuple[float, ...]
+    lr: tuple[float, ...]
     noise: tuple[float, ...]
 
 
 @dataclass(frozen=True)
-class Setback:
+class Undone:
     """A divergence, at a time in epochs, and what was done about it."""
 
     chain: int
     epoch: float
     reason: str
     back_to: int
-    rate_factor: float
+    lr_factor: float
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class StageTrace:
 
     stage: str
     chains: tuple[ChainTrace, ...]
-    setbacks: tuple[Setback, ...]
+    undone: tuple[Undone, ...]
     sampled: tuple[float, ...] = ()
     burn_in: int = 0
 
@@ -48,17 +48,17 @@ def stage_traces(run: FinishedRun) -> tuple[StageTrace, ...]:
     """The stages that left a trace."""
     how = run.recipe.chain
     stages = []
-    told = run.folder.chain.history().of_chains(how.chains)
-    if told.epochs:
+    history = run.folder.chain.history().of_chains(how.chains)
+    if history.epochs:
         steps = run.steps
-        chains = _chains(told.epochs)
+        chains = _chains(history.epochs)
         taken = tuple(step / steps for step in how.steps_to_collect(steps))
-        setbacks = _setbacks(told.rollbacks, steps)
-        stages.append(StageTrace("chain", chains, setbacks, taken, how.burn_in))
-    told = run.folder.retrain.history()
-    if told.epochs and run.recipe.retrain is not None:
-        setbacks = _setbacks(told.rollbacks, run.retrain_steps)
-        stages.append(StageTrace("retrain", _chains(told.epochs), setbacks))
+        undone = _undone(history.rollbacks, steps)
+        stages.append(StageTrace("chain", chains, undone, taken, how.burn_in))
+    history = run.folder.retrain.history()
+    if history.epochs and run.recipe.retrain is not None:
+        undone = _undone(history.rollbacks, run.retrain_steps)
+        stages.append(StageTrace("retrain", _chains(history.epochs), undone))
     return tuple(stages)
 
 
@@ -73,15 +73,14 @@ def _chains(records: Sequence[EpochRecord]) -> tuple[ChainTrace, ...]:
                 tuple(r.loss for r in own),
                 tuple(r.potential for r in own),
                 tuple(r.near_zero_groups for r in own),
-                tuple(r.rate for r in own),
+                tuple(r.lr for r in own),
                 tuple(r.noise_to_drift for r in own),
             )
         )
     return tuple(traces)
 
 
-def _setbacks(rollbacks: Sequence[Rollback], steps: int) -> tuple[Setback, ...]:
+def _undone(rollbacks: Sequence[Rollback], steps: int) -> tuple[Undone, ...]:
     return tuple(
-        Setback(r.chain, r.step / steps, r.reason, r.back_to_epoch, r.rate_factor)
-        for r in rollbacks
+        Undone(r.chain, r.step / steps, r.reason, r.back_to_epoch, r.lr_factor) for r in rollbacks
     )

@@ -11,7 +11,7 @@ from sparsemble.pages.numbers import figure
 from sparsemble.reports.facts import Facts
 from sparsemble.reports.measures.curves import Curves
 from sparsemble.reports.measures.summary import Summary
-from sparsemble.reports.measures.traces import ChainTrace, Setback, StageTrace
+from sparsemble.reports.measures.traces import ChainTrace, StageTrace, Undone
 
 _TONES = {"sampled": 1, "pruned": 3, "retrained": 2}
 _WIDE = 8.0
@@ -53,39 +53,38 @@ def _along(curves: Curves) -> Figure:
     caption = f"On {curves.measured_on}. All networks averaged: {ends}."
     values = [v for curve in curves.stages for v in (*curve.alone, *curve.together)]
     drawing = line_chart(
-        f"{curves.metric} along the learning",
+        f"{curves.metric.title} along the learning",
         caption,
         range(1, len(curves.final.alone) + 1),
         lines,
         x_label="Sample",
-        y_label=curves.metric,
+        y_label=curves.metric.title,
         log=_wide(values),
     )
-    return Figure(f"{curves.metric} after each stage", drawing, caption)
+    return Figure(f"{curves.metric.title} after each stage", drawing, caption)
 
 
 def _by_number(curves: Curves, summary: Summary) -> Figure:
     final = curves.final
     levels = []
-    # Over a part of the text the baseline's figure would not compare.
+    # Over a part of the data the baseline's figure would not compare.
     if summary.baseline is not None and curves.whole:
-        column = "Validation perplexity" if curves.metric == "Perplexity" else curves.metric
-        known = summary.baseline.figures[summary.metrics.index(column)]
+        known = summary.baseline.figures[summary.metrics.index(curves.column)]
         levels += [] if known is None else [Mark(known, "baseline")]
     mean = sum(final.alone) / len(final.alone)
     if len(final.alone) > 1:
         levels.append(Mark(mean, "one alone"))
     drawing = line_chart(
-        f"{curves.metric} by the number of members",
+        f"{curves.metric.title} by the number of members",
         f"From {figure(final.together[0])} with one member to {figure(final.together[-1])} with "
         f"{len(final.together)}.",
         range(1, len(final.together) + 1),
         [Line("averaged", final.together, 0, label=f"{figure(final.together[-1])}")],
         x_label="Members",
-        y_label=curves.metric,
+        y_label=curves.metric.title,
         levels=levels,
     )
-    caption = f"{curves.metric} of the first members together, on {curves.measured_on}."
+    caption = f"{curves.metric.title} of the first members together, on {curves.measured_on}."
     return Figure("How many members does it take?", drawing, caption)
 
 
@@ -97,7 +96,7 @@ def _figures(curves: Curves) -> Folded:
         [str(k + 1), *(figure(v[k]) for c in curves.stages for v in (c.alone, c.together))]
         for k in range(len(curves.final.alone))
     ]
-    return Folded(f"{curves.metric}: the figures", [Table(header, rows)])
+    return Folded(f"{curves.metric.title}: the figures", [Table(header, rows)])
 
 
 def traces(facts: Facts) -> Section:
@@ -113,16 +112,16 @@ def traces(facts: Facts) -> Section:
         blocks.append(Paragraph("The run's folder holds no trace of its stages."))
     for trace in facts.traces:
         blocks += [Heading(_heading(trace)), Grid(_trace_charts(trace))]
-        if trace.setbacks:
-            blocks.append(_rollbacks(trace.setbacks))
+        if trace.undone:
+            blocks.append(_rollbacks(trace.undone))
     return Section("traces", "The stages, epoch by epoch", blocks)
 
 
-def _rollbacks(setbacks: Sequence[Setback]) -> Folded:
+def _rollbacks(undone: Sequence[Undone]) -> Folded:
     header = ["Chain", "Epoch", "What happened", "Back to epoch", "Rate ×"]
     rows = [
-        [f"{s.chain + 1}", f"{s.epoch:.2f}", s.reason, f"{s.back_to}", f"{s.rate_factor:.3g}"]
-        for s in setbacks
+        [f"{s.chain + 1}", f"{s.epoch:.2f}", s.reason, f"{s.back_to}", f"{s.lr_factor:.3g}"]
+        for s in undone
     ]
     return Folded(f"Rollbacks: {len(rows)}", [Table(header, rows, texts=(0, 2))])
 
@@ -138,7 +137,7 @@ def _trace_charts(trace: StageTrace) -> list[Figure]:
     wanted = (
         ("Loss and potential", ("loss", "potential"), None),
         ("Share of groups near zero", ("near_zero",), 0.0),
-        ("Learning rate", ("rate",), 0.0),
+        ("Learning rate", ("lr",), 0.0),
         ("Noise ÷ gradient step", ("noise",), None),
     )
     charts = []
@@ -167,7 +166,7 @@ def _trace_chart(
             lines.append(Line(name, values, tone, faint=not single, label=label))
     marks = [Mark(trace.burn_in, "burn-in")] if trace.burn_in else []
     marks += [
-        Mark(s.epoch, "↩", f"rolled back to epoch {s.back_to}: {s.reason}") for s in trace.setbacks
+        Mark(s.epoch, "↩", f"rolled back to epoch {s.back_to}: {s.reason}") for s in trace.undone
     ]
     last = ", ".join(
         f"{field.replace('_', ' ')} {figure(getattr(longest, field)[-1])}" for field in fields
@@ -185,7 +184,7 @@ def _trace_chart(
         low=low,
     )
     marked = "Triangles: samples were taken. " if trace.sampled and "loss" in fields else ""
-    undone = "Where a divergence was undone stands ↩. " if trace.setbacks else ""
+    undone = "Where a divergence was undone stands ↩. " if trace.undone else ""
     return Figure(title, drawing, f"{marked}{undone}At the end: {last}.")
 
 

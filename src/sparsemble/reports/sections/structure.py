@@ -8,10 +8,10 @@ import numpy as np
 
 from sparsemble.pages.blocks import Block, Figure, Folded, Fragment, Grid, Paragraph, Section, Table
 from sparsemble.pages.charts import Bars, Mark, bar_chart
+from sparsemble.pages.images import image_side
 from sparsemble.pages.numbers import count
 from sparsemble.pages.render import render
 from sparsemble.reports.facts import Facts
-from sparsemble.reports.measures.classes import image_side
 from sparsemble.reports.measures.patterns import DECADES, LEVELS
 from sparsemble.reports.measures.sizes import NetworkSize, Sizes
 from sparsemble.reports.measures.spreads import FamilySpread, Spreads
@@ -95,7 +95,8 @@ def _family(family: FamilySpread, found: Spreads) -> Figure:
         marks=_near_zero(found),
         powers=True,
     )
-    note = f"{family.groups} groups of {family.size} weights each.{near}"
+    size = "one weight" if family.size == 1 else f"{family.size} weights"
+    note = f"{family.groups} groups of {size} each.{near}"
     return Figure(f"Groups: {family.name}", drawing, note)
 
 

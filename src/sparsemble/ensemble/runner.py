@@ -1,0 +1,52 @@
+"""All members of an ensemble on the same inputs: as one stack, or one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from sparsemble.data import Scaling
+from sparsemble.members import Stack
+from sparsemble.tasks import Task
+
+Then = Callable[[Tensor], Tensor]
+
+
+def _unchanged(outputs: Tensor) -> Tensor:
+    return outputs
+
+
+class Runner:
+    """Calls the members without gradients; what they carry from call to call is the runner's.
+
+    Args:
+        task: Says how a network is called, and how its inputs are scaled.
+        members: Stacked, or as networks to be called in turn.
+    """
+
+    def __init__(self, task: Task, members: Stack | Sequence[nn.Module]) -> None:
+        self._scaling: Scaling | None = task.scalings.get("inputs")
+        self._stack = members if isinstance(members, Stack) else None
+        self._forwards = []
+        network = members.network if isinstance(members, Stack) else members[0]
+        if not isinstance(members, Stack):
+            self._forwards = [task.forward(network) for network in members]
+        parameter = next(network.parameters())
+        self._device, self._dtype = parameter.device, parameter.dtype
+
+    @torch.no_grad()
+    def __call__(self, inputs: Tensor, then: Then = _unchanged) -> Tensor:
+        """`then(outputs)` of every member for raw inputs, `(members, …)`.
+
+        Args:
+            inputs: As the task checked them, not yet scaled.
+            then: What is kept of the outputs; of a stack it gets those of several members at once.
+        """
+        inputs = inputs.to(self._device)
+        if self._scaling is not None:
+            inputs = self._scaling(inputs).to(self._dtype)
+        if self._stack is not None:
+            return self._stack.predict(inputs, then)
+        return torch.stack([then(forward(inputs)) for forward in self._forwards])

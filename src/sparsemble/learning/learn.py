@@ -1,0 +1,260 @@
+"""One call from a network and data to an ensemble: the stages, composed.
+
+`learn` = draw samples → prune → compact → retrain → ensemble. Each stage can be called by hand;
+this adds only the checks of what comes from outside, and a folder that makes it resumable.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from sparsemble.devices import usable_device
+from sparsemble.ensemble import Ensemble
+from sparsemble.ensemble.saving import described_task
+from sparsemble.errors import InputError
+from sparsemble.layouts import layout_of
+from sparsemble.learning.monitor import evidence_of
+from sparsemble.learning.pipeline import Fitted, Pipeline
+from sparsemble.learning.rehearsal import rehearse, rehearse_autocast
+from sparsemble.networks.layers import without_addresses
+from sparsemble.processes.interrupts import stop_requests
+from sparsemble.recipes import Recipe
+from sparsemble.runs.disk import check_disk, disk_needed
+from sparsemble.runs.folder import RunFolder
+from sparsemble.seeds import STREAMS, derive
+from sparsemble.stages import Callback, Finding, History, diagnose
+from sparsemble.stages.sampling import NetworkSource, initial_network
+from sparsemble.store import tensor_digest
+from sparsemble.structure import Layout
+from sparsemble.structure.groupings import grouped
+from sparsemble.tasks import Evaluation, Task, task_for
+
+
+@dataclass(frozen=True)
+class Learned:
+    """An ensemble and how it came about; `seconds` counts every epoch of each stage once."""
+
+    ensemble: Ensemble
+    history: History
+    findings: list[Finding]
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Training time of each stage, over all sessions of the run."""
+        return {
+            stage: sum(record.seconds for record in self.history.epochs if record.stage == stage)
+            for stage in ("chain", "retrain")
+        }
+
+
+def learn(
+    network: NetworkSource,
+    data: Any,
+    recipe: Recipe,
+    *,
+    task: Task | None = None,
+    layout: Layout | None = None,
+    folder: str | Path | None = None,
+    samples_folder: str | Path | None = None,
+    num_data: int | None = None,
+    validation: Any = None,
+    device: str | torch.device = "cpu",
+    callback: Callback | None = None,
+) -> Learned:
+    """Learn a sparse structured ensemble.
+
+    Args:
+        network: A module (its weights are where the first chain starts) or a function that makes a
+            freshly initialised one.
+        data: A pair of arrays `(inputs, targets)`, a `Dataset`, a torch `Dataset` or a
+            `DataLoader`; for a language model a `Corpus`.
+        recipe: Prior, chain, pruning and retraining.
+        task: What is predicted; by default the recipe's, or else what the data are for:
+            `LanguageModelling` for a `Corpus`, `Regression` for a `Dataset` of numbers,
+            `Classification` for anything else.
+        layout: The network's layout; only a feed-forward `nn.Sequential` or a `LanguageModel` needs
+            none.
+        folder: Keep the run there, and go on where it was stopped.
+        samples_folder: Keep the samples there, to be shared by runs that differ only after the
+            chain.
+        num_data: The number of examples, for a data loader that does not know it.
+        validation: Data to watch the growing ensemble on; without any it is watched on training
+            data. Nothing is decided by it.
+        device: Where to compute.
+        callback: Told what happens.
+    """
+    if not isinstance(recipe, Recipe):
+        raise InputError(f"recipe of type {type(recipe).__name__}: load_recipe() makes one")
+    callback = callback or Callback()
+    device = usable_device(device)
+    fitted = fit(network, data, recipe, task, layout, num_data, validation, device)
+    run = _run_folder(folder, samples_folder, recipe)
+    if run is not None:
+        steps = fitted.training.batches(recipe.chain.batch_size).steps
+        needed = disk_needed(fitted.blank, recipe, steps)
+        check_disk(run.path, run.chain.path, needed)
+        callback.planned(run.path, needed)
+    held = fitted.training.watched()
+    with stop_requests(catch=run is not None) as stop, _opened(run, recipe):
+        if run is not None:
+            _claim_stages(run, fitted, recipe)
+        pipeline = Pipeline(fitted, recipe, device, run, held, callback, stop)
+        members = pipeline.prune(pipeline.draw())
+        pipeline.retrain(members)
+        ensemble = Ensemble(members, fitted.task).to(device)
+        if run is not None:
+            ensemble.save(run.ensemble)
+    history = pipeline.history
+    return Learned(ensemble, history, _findings(ensemble, history, recipe, held))
+
+
+def fit(
+    network: NetworkSource,
+    data: Any,
+    recipe: Recipe,
+    task: Task | None = None,
+    layout: Layout | None = None,
+    num_data: int | None = None,
+    validation: Any = None,
+    device: torch.device | None = None,
+) -> Fitted:
+    """A first network, its layout and the data, if they go together and with the recipe.
+
+    What does not fit is refused here, before anything runs or is written.
+    """
+    seed = derive(recipe.seed, "chain", 0)
+    blank = initial_network(network, 0, seed)
+    layout = _layout(blank, layout, recipe)
+    task = task or recipe.task or task_for(data)
+    training = task.training(
+        data,
+        seed=recipe.seed,
+        outputs=layout.outputs.size,
+        num_data=num_data,
+        validation=validation,
+        dtype=next(blank.parameters()).dtype,
+    )
+    _check_chains_differ(network, blank, recipe)
+    blank = training.task.prepared(blank)
+    for stage in (recipe.chain, recipe.retrain):
+        if stage is not None:
+            training.batches(stage.batch_size)
+    rehearse(training, blank)
+    _check_width(training.task, layout)
+    short = [
+        f"{name}.autocast"
+        for name, stage in (("chain", recipe.chain), ("retrain", recipe.retrain))
+        if stage is not None and stage.autocast
+    ]
+    if short:
+        rehearse_autocast(training, blank, short, device or torch.device("cpu"))
+    return Fitted(network, blank, layout, training)
+
+
+def _layout(blank: nn.Module, layout: Layout | None, recipe: Recipe) -> Layout:
+    if layout is None:
+        layout = layout_of(blank, recipe.grouping)
+    elif recipe.grouping is not None or not layout.families:
+        layout = grouped(layout, recipe.grouping or "outgoing")
+    layout.check(dict(blank.named_parameters()))
+    if not layout.matrices:
+        raise InputError("the layout has no matrices: say what a prediction multiplies by")
+    return layout
+
+
+def _check_width(task: Task, layout: Layout) -> None:
+    """A network of the user's own may take any width; its layout does not."""
+    features = task.sizes[0]
+    if features and layout.inputs is not None and layout.inputs.size != features:
+        raise InputError(
+            f"the data has {features} features, the network's first layer {layout.inputs.size}"
+        )
+
+
+def _check_chains_differ(network: NetworkSource, blank: nn.Module, recipe: Recipe) -> None:
+    by_chance = recipe.chain.sampler.temperature > 0 or any(
+        isinstance(module, nn.Dropout) and module.p for module in blank.modules()
+    )
+    if recipe.chain.chains > 1 and not by_chance:
+        other = initial_network(network, 1, derive(recipe.seed, "chain", 1))
+        if all(map(torch.equal, blank.parameters(), other.parameters())):
+            raise InputError(
+                "the function that makes networks gives every chain the same weights, so that at "
+                "temperature 0 all would be the same: let it draw new ones each time"
+            )
+
+
+def _run_folder(
+    folder: str | Path | None, samples: str | Path | None, recipe: Recipe
+) -> RunFolder | None:
+    if folder is None:
+        if samples is not None:
+            raise InputError("samples_folder needs a run folder beside it")
+        return None
+    return RunFolder(Path(folder), Path(samples) if samples is not None else None, recipe.code)
+
+
+@contextmanager
+def _opened(run: RunFolder | None, recipe: Recipe) -> Iterator[None]:
+    """Lock the run and compute as it was begun: another number of threads would change bits."""
+    if run is None:
+        yield
+        return
+    with run.locked():
+        threads = run.claim(recipe)
+        before = torch.get_num_threads()
+        torch.set_num_threads(threads)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
+
+
+def _claim_stages(run: RunFolder, fitted: Fitted, recipe: Recipe) -> None:
+    """Tie the stages' folders to what their files depend on; not to how many chains there are."""
+    blank, layout = fitted.blank, fitted.layout
+    description = f"{blank}\n{layout.spaces}\n{layout.slots}\n{layout.families}"
+    identity = {
+        "network": _digest(without_addresses(description)),
+        "initial weights": tensor_digest({n: p.detach() for n, p in blank.named_parameters()}),
+        "task": _digest(json.dumps(described_task(fitted.task), sort_keys=True)),
+        "data": fitted.training.fingerprint(),
+        "prior": recipe.model_dump(mode="json")["prior"],
+        "chain": recipe.chain.model_dump(mode="json", exclude={"chains"}),
+        "seed": recipe.seed,
+        "random streams": STREAMS,
+    }
+    run.chain.claim(identity)
+    after = recipe.model_dump(mode="json", include={"prune", "retrain"})
+    run.retrain.claim({**identity, **after, "chains": recipe.chain.chains})
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _findings(
+    ensemble: Ensemble, history: History, recipe: Recipe, held: Evaluation | None
+) -> list[Finding]:
+    """What the history and the members' predictions say about the recipe."""
+    burn_in = recipe.chain.burn_in
+    if held is None or len(ensemble) < 2:
+        return diagnose(history.epochs, burn_in=burn_in)
+    evidence, _ = evidence_of(ensemble, held)
+    diversity = float(ensemble.task.diversity(evidence).double().mean())
+    return diagnose(
+        history.epochs,
+        burn_in=burn_in,
+        diversity=diversity,
+        diversity_text=ensemble.task.diversity_text(diversity, held.name),
+        seen=held.seen,
+    )

@@ -1,0 +1,129 @@
+"""The stages of one run in order: draw samples, prune them, retrain the members.
+
+Each stage is kept in the run's folder, if there is one, and measured while it goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import nn
+
+from sparsemble.ensemble import Ensemble
+from sparsemble.learning.monitor import Monitor
+from sparsemble.members import Member, filled
+from sparsemble.processes.interrupts import StopRequest
+from sparsemble.recipes import Recipe
+from sparsemble.runs.checkpointing import Checkpointing
+from sparsemble.runs.folder import RunFolder, StageFolder
+from sparsemble.stages import Callback, History, Sample, draw_samples, retrain
+from sparsemble.stages.pruning import pruned_member
+from sparsemble.stages.retraining import retrained_together
+from sparsemble.stages.sampling import NetworkSource
+from sparsemble.structure import Layout
+from sparsemble.tasks import Evaluation, Task, Training
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A network, its layout and the data, found to go together and with the recipe.
+
+    `blank` is a network of the run's kind, to put samples into; `network` is where chains start.
+    """
+
+    network: NetworkSource
+    blank: nn.Module
+    layout: Layout
+    training: Training
+
+    @property
+    def task(self) -> Task:
+        """What is learned, completed by the data."""
+        return self.training.task
+
+    def dense(self, sample: Sample) -> Member:
+        """A sample as it is."""
+        return Member.dense(filled(self.blank, sample.parameters), self.layout).eval()
+
+
+@dataclass
+class Pipeline:
+    """One run's stages; `history` grows with them."""
+
+    fitted: Fitted
+    recipe: Recipe
+    device: torch.device
+    run: RunFolder | None
+    held: Evaluation | None
+    callback: Callback
+    stop: StopRequest
+    history: History = field(default_factory=History)
+
+    def draw(self) -> list[Sample]:
+        """Stage 1."""
+        how, fitted = self.recipe.chain, self.fitted
+        keeping = self._keeping("chain", lambda sample: [fitted.dense(sample)])
+        state, known = keeping.resume()
+        batches = fitted.training.batches(how.batch_size)
+        wanted = set(how.steps_to_collect(batches.steps))
+        samples = draw_samples(
+            fitted.network,
+            fitted.layout,
+            fitted.task,
+            batches,
+            self.recipe.prior,
+            how,
+            seed=self.recipe.seed,
+            device=self.device,
+            callback=keeping,
+            # The folder may hold more chains than this recipe asks for.
+            collected=[s for s in known if s.chain < how.chains and s.step in wanted],
+            resume=state,
+        )
+        self.history += keeping.history.of_chains(how.chains)
+        return samples
+
+    def prune(self, samples: Sequence[Sample]) -> list[Member]:
+        """Prune and compact every sample, or take it as it is."""
+        how, fitted = self.recipe.prune, self.fitted
+        if how is None:
+            members = [fitted.dense(sample) for sample in samples]
+        else:
+            members = [
+                pruned_member(fitted.blank, fitted.layout, s.parameters, how) for s in samples
+            ]
+            if self.run is not None:
+                Ensemble(members, fitted.task).save(self.run.pruned)
+        return [member.to(self.device) for member in members]
+
+    def retrain(self, members: Sequence[Member]) -> None:
+        """Stage 2, in place."""
+        how, fitted = self.recipe.retrain, self.fitted
+        if how is None:
+            return
+        groups = retrained_together(members)
+        keeping = self._keeping("retrain", lambda sample: groups[sample.chain])
+        state, finished = keeping.resume()
+        retrain(
+            members,
+            fitted.task,
+            fitted.training.batches(how.batch_size),
+            self.recipe.prior,
+            how,
+            seed=self.recipe.seed,
+            callback=keeping,
+            collected=finished,
+            resume=state,
+        )
+        self.history += keeping.history
+
+    def _keeping(self, stage: str, members: Callable[[Sample], Sequence[Member]]) -> Checkpointing:
+        monitor = Monitor(stage, self.fitted.task, self.held, members)
+        return Checkpointing(self._folder(stage), monitor, self.callback, self.stop)
+
+    def _folder(self, stage: str) -> StageFolder | None:
+        if self.run is None:
+            return None
+        return self.run.chain if stage == "chain" else self.run.retrain

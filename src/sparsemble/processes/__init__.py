@@ -1,0 +1,1 @@
+"""Processes: runs beside each other, and signals that ask one to stop."""

@@ -1,0 +1,143 @@
+"""Progress on the terminal: what is under way, how it goes, and how long it will take."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from math import isfinite
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from rich.table import Column
+
+from sparsemble.pages.numbers import duration
+from sparsemble.progress.remaining import Speed
+from sparsemble.stages import Callback, ChainState, EpochRecord, Rollback, SampleRecord
+
+_WORDS = {"chain": "sampling", "retrain": "retraining"}
+
+
+class TerminalProgress(Callback):
+    """A live bar on a terminal, a plain line every `lines_every` seconds elsewhere.
+
+    The time left is that of the stage under way; all its chains share one bar.
+    """
+
+    def __init__(self, console: Console, label: str, lines_every: float = 10) -> None:
+        self._console = console
+        self._label = label
+        self._live = console.is_terminal and not console.is_dumb_terminal
+        self._pause = 0.2 if self._live else lines_every
+        self._bar = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=12),
+            TextColumn("{task.percentage:.0f} %{task.fields[left]}", markup=False),
+            TextColumn(
+                "{task.fields[status]}",
+                markup=False,
+                table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"),
+            ),
+            console=console,
+            auto_refresh=False,  # drawn when it moves, and by no thread beside the chain
+            transient=True,
+            expand=True,
+        )
+        self._task: TaskID | None = None
+        self._stage = ""
+        self._chains = 1
+        self._total = 0
+        self._base = 0
+        self._speed = Speed(0)
+        self._epoch = ""
+        self._measured: SampleRecord | None = None
+        self._divergences = 0
+        self._shown = time.monotonic()
+
+    def planned(self, folder: Path, needed: int) -> None:
+        """Say what the run may take."""
+        self._console.print(f"{self._label}: {folder} takes at most {needed / 1e6:,.0f} MB")
+
+    def started(self, stage: str, chain: int, chains: int, done: int, total: int) -> None:
+        """Show the stage."""
+        self._base = chain * total
+        if stage != self._stage:
+            self._stage = stage
+            self._chains = chains
+            self._total = total * chains
+            self._epoch = ""
+            self._speed = Speed(self._base + done)
+            if self._live:
+                self._show_bar()
+        self._move(self._base + done)
+
+    def stepped(self, chain: int, step: int, loss: float, save: Callable[[], ChainState]) -> None:
+        """Move the bar."""
+        if time.monotonic() - self._shown > self._pause:
+            self._move(self._base + step)
+
+    def epoch_ended(self, record: EpochRecord) -> None:
+        """Note the loss, and the sparsity forming."""
+        self._epoch = f"{record.chain + 1}/{self._chains} " if self._chains > 1 else ""
+        self._epoch += f"epoch {record.epoch} "
+        self._epoch += f"{record.metric} {record.figure:.5g}"
+        if isfinite(record.near_zero_groups):
+            self._epoch += f", near-zero groups {100 * record.near_zero_groups:.0f} %"
+
+    def measured(self, record: SampleRecord) -> None:
+        """Note how the ensemble does so far."""
+        self._measured = record
+
+    def rolled_back(self, rollback: Rollback, save: Callable[[], ChainState]) -> None:
+        """Say where the chain went back to."""
+        self._divergences += 1
+        self._console.print(
+            f"{self._label}: diverged at step {rollback.step} ({rollback.reason}); went back to "
+            f"step {rollback.back_to}, learning rate × {rollback.lr_factor:.2f}",
+            style="yellow",
+        )
+
+    def close(self) -> None:
+        """Remove the bar."""
+        if self._live:
+            self._bar.stop()
+
+    def _show_bar(self) -> None:
+        if self._task is not None:
+            self._bar.remove_task(self._task)
+        self._bar.start()
+        title = f"{self._label}: {_WORDS[self._stage]}"
+        self._task = self._bar.add_task(title, total=self._total, left="", status="")
+
+    def _move(self, done: int) -> None:
+        self._shown = time.monotonic()
+        self._speed.mark(done)
+        if self._live and self._task is not None:
+            self._bar.update(
+                self._task, completed=done, left=self._left(), status=self._status(), refresh=True
+            )
+        elif self._speed.per_second > 0:
+            share = 100 * done / self._total
+            what = f"{self._label}: {_WORDS[self._stage]} {share:.0f} %"
+            self._console.print(f"{what}{self._left()}, {self._status()}")
+
+    def _ensemble(self) -> str:
+        """How this stage's networks do together."""
+        record = self._measured
+        if record is None or record.stage != self._stage:
+            return ""
+        figure = f"{record.metric} {record.together:.4g}"
+        return f"ensemble of {record.members}: {figure} on the {record.on}"
+
+    def _left(self) -> str:
+        left = self._speed.left(self._total)
+        return "" if left is None else f", about {duration(left)} left"
+
+    def _status(self) -> str:
+        parts = [
+            self._epoch,
+            self._ensemble(),
+            f"{self._divergences} divergences" if self._divergences else "",
+            f"{self._speed.per_second:.3g} steps/s" if self._speed.per_second else "",
+        ]
+        return ", ".join(part for part in parts if part)

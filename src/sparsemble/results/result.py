@@ -1,0 +1,87 @@
+"""Result files: what one recipe with one seed gave, with everything needed to repeat it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sparsemble.extensions import permitted
+from sparsemble.recipes import Recipe
+from sparsemble.recipes.upgrade import is_old, upgraded
+from sparsemble.runs.folder import RunFolder
+from sparsemble.settings import Settings
+from sparsemble.stages.diagnostics import Finding
+from sparsemble.store import read_json, write_json
+from sparsemble.tasks import Metric, Score
+from sparsemble.tasks.legacy import scores_of_result
+
+
+class Result(Settings):
+    """Scores, costs, and where they come from."""
+
+    recipe: Recipe
+    metrics: list[Metric]
+    """The task's table of them, the one that decides first."""
+    scores: dict[str, Score]
+    """Of every part of the data that was measured on: validation, test."""
+    parameters: int
+    flops: int
+    parameters_ratio: float
+    flops_ratio: float
+    disk_bytes: int
+    member_parameters: list[int]
+    member_flops: list[int]
+    member_shapes: list[dict[str, tuple[int, int]]]
+    """Rows and columns of what every multiplication needs."""
+    structures: list[tuple[int, ...]]
+    rollbacks: int
+    findings: list[Finding]
+    seconds: dict[str, float]
+    provenance: dict[str, Any]
+
+    @property
+    def shown(self) -> list[Metric]:
+        """The metrics that tables show."""
+        return [
+            metric for metric in self.metrics if metric.shown and metric.key in self.score.curve
+        ]
+
+    @property
+    def score(self) -> Score:
+        """On the part that counts: test, or else validation."""
+        return self.scores.get("test") or self.scores["validation"]
+
+
+def known_result(folder: Path, recipe: Recipe) -> Result | None:
+    """What this recipe gave, if it has been run here to its end."""
+    done = RunFolder(folder).result
+    result = read_result(done, recipe.code) if done.exists() else None
+    return result if result is not None and result.recipe == recipe else None
+
+
+def read_result(path: Path, code: tuple[str, ...] = ()) -> Result:
+    """A result file that `write_result` or a run left; `code` names what it may import."""
+    fields = read_json(path)
+    if is_old(fields.get("recipe", {})):
+        fields = _of_before_tasks(fields)
+    with permitted(code, str(path)):
+        result: Result = Result.read_back(fields, path)
+    return result
+
+
+def write_result(result: Result, path: Path) -> None:
+    """Keep a result."""
+    write_json(path, result.model_dump(mode="json"))
+
+
+def _of_before_tasks(fields: dict[str, Any]) -> dict[str, Any]:
+    """A result whose figures stood in one flat table, today's way."""
+    result = {**fields, "recipe": upgraded(fields["recipe"])}
+    result.pop("unknown", None)
+    result["findings"] = [{"figure": None, **finding} for finding in result["findings"]]
+    result["metrics"], result["scores"] = scores_of_result(
+        result.pop("metrics"),
+        result.pop("curves", {}),
+        validation=bool(result["recipe"]["data"].get("validation")),
+    )
+    return result

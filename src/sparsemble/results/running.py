@@ -1,0 +1,192 @@
+"""A recipe run in a folder and measured: from its names of data and network to a result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+
+from sparsemble.data import Split
+from sparsemble.errors import InputError
+from sparsemble.learning import Learned, learn
+from sparsemble.learning.learn import fit
+from sparsemble.learning.pipeline import Fitted
+from sparsemble.processes.workers import Worker, is_worker
+from sparsemble.progress.tensorboard import TensorBoard
+from sparsemble.progress.terminal import TerminalProgress
+from sparsemble.recipes import Recipe
+from sparsemble.results.result import Result, known_result, read_result, write_result
+from sparsemble.runs import RunFolder, provenance
+from sparsemble.stages import Callback, Callbacks
+from sparsemble.structure import Layout
+from sparsemble.tasks import Score, Task, task_for
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+@dataclass(frozen=True)
+class Ingredients:
+    """What a recipe names, made ready: data in parts, their task, a way to build the network."""
+
+    recipe: Recipe
+    split: Split
+    task: Task
+
+    def network(self) -> nn.Module:
+        """A freshly initialised network."""
+        assert self.recipe.network is not None
+        return self.recipe.network.build(*self.task.sizes)
+
+    @property
+    def layout(self) -> Layout | None:
+        """The network's layout, if it brings one."""
+        assert self.recipe.network is not None
+        return self.recipe.network.layout()
+
+    def fit(self) -> Fitted:
+        """All of it, if it goes together."""
+        return fit(self.network, self.split.train, self.recipe, self.task, self.layout)
+
+
+def ingredients_of(recipe: Recipe, data_folder: Path | None = None) -> Ingredients:
+    """Load what a recipe names; this runs code of the user's own if it names some."""
+    if recipe.data is None or recipe.network is None:
+        raise InputError(f"recipe {recipe.name!r} has no [data] or no [network] section")
+    split = recipe.data.load(data_folder)
+    task = recipe.task or task_for(split.train)
+    return Ingredients(recipe, split, task.training(split.train, seed=recipe.seed).task)
+
+
+def run_recipe(
+    recipe: Recipe,
+    folder: Path,
+    *,
+    samples_folder: Path | None = None,
+    data_folder: Path | None = None,
+    callback: Callback | None = None,
+) -> Result:
+    """Run a recipe that names its data and network, in a folder; measure the ensemble.
+
+    Args:
+        recipe: What to run; a run that is already complete is only read.
+        folder: Of the run.
+        samples_folder: For samples that several runs share.
+        data_folder: Where data sets lie.
+        callback: Told what happens.
+    """
+    if (known := known_result(folder, recipe)) is not None:
+        return known
+    given = ingredients_of(recipe, data_folder)
+    learned = learn(
+        given.network,
+        given.split.train,
+        recipe,
+        task=given.task,
+        layout=given.layout,
+        folder=folder,
+        samples_folder=samples_folder,
+        validation=given.split.validation,
+        callback=callback,
+    )
+    task = learned.ensemble.task
+    scores = {
+        name: learned.ensemble.evaluate(task.evaluation(part.data, part.name))
+        for name, part in given.split.measured.items()
+    }
+    result = _measured(recipe, learned, scores, RunFolder(folder))
+    write_result(result, RunFolder(folder).result)
+    return result
+
+
+def run_compared(
+    recipe: Recipe,
+    baseline: Recipe,
+    folder: Path,
+    *,
+    console: Console,
+    data_folder: Path | None = None,
+    callback: Callback | None = None,
+) -> list[Result]:
+    """Run a recipe's baseline and the recipe, beside each other, each on half of the threads.
+
+    Args:
+        recipe: What to run.
+        baseline: What it is compared with; it is run in a folder of its own inside.
+        folder: Of the run.
+        console: Where the baseline's progress is shown.
+        data_folder: Where data sets lie.
+        callback: Told what happens in the recipe's run.
+    """
+    half = max(torch.get_num_threads() // 2, 1)
+    run = RunFolder(folder, code=recipe.code)
+    if not (folder / "run.json").exists():
+        ingredients_of(recipe, data_folder).fit()  # before the baseline is trained
+    with run.locked():
+        run.claim(recipe, threads=half)  # so that resume finds it while the baseline is trained
+        run.baseline.mkdir(exist_ok=True)
+    worker = None
+    if known_result(run.baseline, baseline) is None:
+        with RunFolder(run.baseline).locked() as beside:
+            beside.claim(baseline, threads=half)
+        worker = Worker(run.baseline, data_folder=data_folder, code=baseline.code, console=console)
+    try:
+        if worker is not None and torch.get_num_threads() == 1:
+            worker.wait()  # there is no processor for both
+        ours = run_recipe(recipe, folder, data_folder=data_folder, callback=callback)
+        if worker is not None:
+            worker.wait()
+    except BaseException:
+        if worker is not None:
+            worker.stop()
+            worker.join()
+        raise
+    return [read_result(RunFolder(run.baseline).result, baseline.code), ours]
+
+
+@contextmanager
+def shown(
+    console: Console, label: str, tensorboard: Path | None = None, lines_every: float | None = None
+) -> Iterator[Callback]:
+    """A callback that shows a run on a terminal and, if asked, writes scalars for TensorBoard."""
+    with ExitStack() as views:
+        pause = lines_every or (60 if is_worker() else 10)
+        progress = TerminalProgress(console, label, pause)
+        views.callback(progress.close)
+        if tensorboard is None:
+            yield progress
+            return
+        board = TensorBoard(tensorboard)
+        views.callback(board.close)
+        yield Callbacks(progress, board)
+
+
+def _measured(
+    recipe: Recipe, learned: Learned, scores: dict[str, Score], folder: RunFolder
+) -> Result:
+    ensemble = learned.ensemble
+    costs = [member.cost for member in ensemble]
+    total = ensemble.cost
+    return Result(
+        recipe=recipe,
+        metrics=list(ensemble.task.metrics),
+        scores=scores,
+        parameters=total.parameters,
+        flops=total.flops,
+        parameters_ratio=total.parameters_ratio,
+        flops_ratio=total.flops_ratio,
+        disk_bytes=sum(file.stat().st_size for file in folder.ensemble.iterdir()),
+        member_parameters=[cost.parameters for cost in costs],
+        member_flops=[cost.flops for cost in costs],
+        member_shapes=[cost.shapes for cost in costs],
+        structures=[cost.structure for cost in costs],
+        rollbacks=len(learned.history.rollbacks),
+        findings=learned.findings,
+        seconds=learned.seconds,
+        provenance=folder.begun() | {"finished by": provenance()["commit"]},
+    )

@@ -1,0 +1,67 @@
+"""What runs gave, as one table: the ensemble beside its baseline and, if known, the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sparsemble.errors import InputError
+from sparsemble.results.result import Result
+from sparsemble.results.tables import Table
+from sparsemble.tasks import Metric, Score
+
+
+def summary(results: Sequence[Result], names: Sequence[str] = ()) -> Table:
+    """One column per result, headed by its recipe or by `names`."""
+    parts = list(results[-1].scores)
+    metrics = results[-1].shown
+    if any(result.shown != metrics for result in results):
+        raise InputError("runs of different tasks cannot be compared in one table")
+    heads = names or [result.recipe.name for result in results]
+    columns = [
+        [name, *_column(result, parts, metrics)]
+        for name, result in zip(heads, results, strict=True)
+    ]
+    references = {part: results[-1].scores[part].reference for part in parts}
+    if any(references.values()):
+        figures = [
+            metric.text(references[part].get(metric.key)) if place == 0 else ""
+            for part in parts
+            for metric in metrics
+            for place in range(1 + (metric is metrics[0]))
+        ]
+        columns.append(["the source itself", "", *figures, "", "", "", ""])
+    header, *rows = zip(_lines(parts, metrics), *columns, strict=True)
+    return Table("What was learned", header, tuple(rows))
+
+
+def _lines(parts: Sequence[str], metrics: Sequence[Metric]) -> list[str]:
+    lines = ["", "Members"]
+    for part in parts:
+        where = f" ({part})" if len(parts) > 1 else ""
+        for metric in metrics:
+            lines.append(f"{metric.title}{where}")
+            if metric is metrics[0]:
+                lines.append("one member's, on average")
+    return [*lines, "Parameters", "FLOPs", "Units of the first member", "Training, seconds"]
+
+
+def _column(result: Result, parts: Sequence[str], metrics: Sequence[Metric]) -> list[str]:
+    figures = []
+    for part in parts:
+        score = result.scores.get(part)
+        for metric in metrics:
+            figures.append(metric.text(None if score is None else score[metric.key]))
+            if metric is metrics[0]:
+                figures.append(metric.text(_of_a_member(score, metric.key)))
+    return [
+        str(len(result.structures)),
+        *figures,
+        f"{result.parameters_ratio:.2f}×",
+        f"{result.flops_ratio:.2f}×",
+        "-".join(map(str, result.structures[0])),
+        f"{sum(result.seconds.values()):.0f}",
+    ]
+
+
+def _of_a_member(score: Score | None, key: str) -> float | None:
+    return None if score is None else score.of_a_member(key)

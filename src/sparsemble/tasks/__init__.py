@@ -1,0 +1,49 @@
+"""Tasks: what is predicted and how good it is; one file each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sparsemble.extensions import open_union
+from sparsemble.tasks.classification import Classification
+from sparsemble.tasks.examples import ExampleTask
+from sparsemble.tasks.language import LanguageModelling, generate, next_words
+from sparsemble.tasks.regression import Regression
+from sparsemble.tasks.scoring import Score, Scorer
+from sparsemble.tasks.task import Evaluation, Forward, Metric, Predictor, Task, Training
+from sparsemble.tasks.uncertainty import Uncertainty
+
+TASKS: tuple[type[Task], ...] = (LanguageModelling, Regression, Classification)
+"""The library's own, the most particular first."""
+
+if TYPE_CHECKING:
+    AnyTask = Task
+else:
+    AnyTask = open_union(Task, Classification, Regression, LanguageModelling)
+
+
+def task_for(data: Any) -> Task:
+    """The task that data are for, if the user names none."""
+    return next(task() for task in TASKS if task.accepts(data))
+
+
+__all__ = [
+    "TASKS",
+    "AnyTask",
+    "Classification",
+    "Evaluation",
+    "ExampleTask",
+    "Forward",
+    "LanguageModelling",
+    "Metric",
+    "Predictor",
+    "Regression",
+    "Score",
+    "Scorer",
+    "Task",
+    "Training",
+    "Uncertainty",
+    "generate",
+    "next_words",
+    "task_for",
+]

@@ -1,0 +1,339 @@
+"""Tasks on examples: each has inputs of its own and a target of its own.
+
+Here is what classification, regression and a user's own task of that kind share: arrays, tables, a
+`Dataset`, a torch `Dataset` and a `DataLoader` are taken, features are matched by name, files of
+rows are read and predictions written.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import torch
+from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset
+from torch.utils.data import Dataset as TorchDataset
+
+from sparsemble.data import ArrayBatches, Batches, Dataset, LoaderBatches, Scaling, as_dataset
+from sparsemble.data.batches import in_fixed_order
+from sparsemble.data.dataset import as_inputs, as_numbers, column_names, in_order
+from sparsemble.data.named import EXAMPLES, TEXTS, open_examples
+from sparsemble.data.rows import Rows, read_rows
+from sparsemble.errors import InputError
+from sparsemble.seeds import derive
+from sparsemble.settings import Names
+from sparsemble.tasks.task import Answer, Evaluation, Predictor, Task
+
+_WATCHED = 2000
+"""Examples that a growing ensemble is watched on at most."""
+_AT_ONCE = 4096
+"""Examples that are scored together."""
+
+
+class ExampleTask(Task):
+    """A task whose examples are independent."""
+
+    feature_names: Names | None = None
+    """What the inputs are called; tables are matched by them."""
+    input_shape: SkipJsonSchema[tuple[int, ...] | None] = None
+    """Of one example; found in the data."""
+    scaling: SkipJsonSchema[Scaling] = Field(default_factory=Scaling.none, exclude=True, repr=False)
+    """What the network sees of the inputs."""
+
+    scaling_fields: ClassVar[Mapping[str, str]] = {"inputs": "scaling"}
+
+    network_outputs: ClassVar[int] = 1
+    """How many numbers a network returns for one example, where the data do not decide it."""
+
+    # What a subclass may say about its targets: by default they are numbers
+
+    def dataset(self, inputs: Any, targets: Any, *, source: str, **about: Any) -> Dataset:
+        """Arrays as a checked `Dataset`; `about` holds names and scaling, if they are known."""
+        about.pop("class_names", None)
+        return as_dataset(inputs, targets, numeric=True, source=source, **about)
+
+    def checked_targets(self, targets: Any, source: str) -> Tensor:
+        """The targets of a data loader's batch."""
+        return as_numbers(targets, source)
+
+    def completed(self, data: Dataset, outputs: int | None) -> Self:
+        """The task with what the training data say about their targets."""
+        return self
+
+    def known_targets(self, data: Dataset, source: str) -> Tensor:
+        """The targets of data to be scored, in terms of the data that were learned from."""
+        return data.targets
+
+    def rows(self, evidence: Tensor) -> list[dict[str, Any]]:
+        """One flat record per example, for CSV and JSON."""
+        answers = self.decide(self.mix(evidence)).tolist()
+        return [{"prediction": answer} for answer in answers]
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Features, and the outputs of a network."""
+        return torch.Size(self.input_shape or (0,)).numel(), self.network_outputs
+
+    # Data
+
+    def training(
+        self,
+        data: Any,
+        *,
+        seed: int = 0,
+        outputs: int | None = None,
+        num_data: int | None = None,
+        validation: Any = None,
+        dtype: torch.dtype = torch.float32,
+    ) -> ExampleTraining:
+        """A `Dataset`, a pair of arrays, a torch `Dataset` or a `DataLoader`, checked."""
+        if num_data is not None and num_data < 1:
+            raise InputError(f"num_data = {num_data}: must be at least 1")
+        given = self._opened(data, "the data")
+        if isinstance(given, Dataset):
+            if num_data is not None:
+                raise InputError("num_data is only for data loaders: arrays know their length")
+            task = self.completed(given, outputs).model_copy(
+                update={
+                    "feature_names": given.feature_names,
+                    "input_shape": tuple(given.inputs.shape[1:]),
+                    "scaling": given.scaling,
+                }
+            )
+        else:
+            task = self.for_outputs(outputs)
+        training = ExampleTraining(task, given, derive(seed, "batches"), num_data, dtype)
+        if validation is not None:
+            training.validation = training.task.evaluation(validation, "validation examples")
+        return training
+
+    def for_inputs(self, inputs: int) -> Self:
+        """The width of the inputs, unless the data said more of them."""
+        known = self.input_shape is not None
+        return self if known else self.model_copy(update={"input_shape": (inputs,)})
+
+    def for_batches(self, batches: Batches) -> Self:
+        """The task for a data loader's batches."""
+        inputs, _ = next(batches.epoch(0))
+        return self.model_copy(update={"input_shape": tuple(inputs.shape[1:])})
+
+    def _opened(self, data: Any, source: str) -> Dataset | DataLoader[Any] | TorchDataset[Any]:
+        if isinstance(data, TensorDataset):
+            data = data.tensors
+        if isinstance(data, Dataset):
+            about = {
+                "feature_names": data.feature_names,
+                "scaling": data.scaling,
+                "class_names": data.class_names,
+                "target_names": data.target_names,
+            }
+            return self.dataset(data.inputs, data.targets, source=source, **about)
+        if isinstance(data, IterableDataset):
+            raise InputError(f"{source}: give an IterableDataset as a DataLoader, with num_data")
+        if isinstance(data, DataLoader | TorchDataset):
+            return data
+        if not isinstance(data, tuple | list) or len(data) != 2:
+            raise InputError(
+                f"{source} of type {type(data).__name__}: give a pair (inputs, targets), a Dataset "
+                "or a DataLoader"
+            )
+        names = column_names(data[0])
+        return self.dataset(data[0], data[1], source=source, feature_names=names)
+
+    def evaluation(self, data: Any, name: str = "the data") -> Evaluation:
+        """Examples in the order they come; features and targets are matched by name."""
+        given = self._opened(data, name)
+        if isinstance(given, Dataset):
+            names = given.feature_names if self.feature_names is not None else None
+            inputs = self.inputs(given.inputs, names, name)
+            targets = self.known_targets(given, name)
+
+            def parts() -> Iterator[tuple[Tensor, Tensor]]:
+                return zip(inputs.split(_AT_ONCE), targets.split(_AT_ONCE), strict=True)
+
+            return Evaluation(name, len(given), parts, given)
+        loader = given if isinstance(given, DataLoader) else DataLoader(given, _AT_ONCE)
+
+        def batches() -> Iterator[tuple[Tensor, Tensor]]:
+            # Members are measured one after the other: a loader that shuffles must not.
+            for number, batch in enumerate(in_fixed_order(loader, 0)):
+                source = f"batch {number} of {name}"
+                if not isinstance(batch, list | tuple) or len(batch) != 2:
+                    raise InputError(f"{source} is not a pair of inputs and targets")
+                yield self.inputs(batch[0], None, source), self.checked_targets(batch[1], source)
+
+        try:
+            count = len(loader.dataset)  # type: ignore[arg-type]
+        except TypeError:
+            raise InputError(
+                f"{name}: the data loader's dataset has no length; give arrays, or one that has"
+            ) from None
+        return Evaluation(name, count, batches, given)
+
+    def evaluation_from(
+        self, source: str, part: str, folder: Path | None, **options: Any
+    ) -> Evaluation:
+        """A named data set, or a CSV, NPY or NPZ file with a column or array of targets."""
+        if options:
+            raise InputError(f"{', '.join(options)}: not for examples")
+        if source in EXAMPLES:
+            return self.evaluation(open_examples(source, part, folder), f"{source}, {part} part")
+        if source in TEXTS:
+            raise InputError(f"{source!r} is a text, and the ensemble holds {self.noun}")
+        rows = read_rows(Path(source))
+        if rows.labels is None:
+            raise InputError(
+                f"{source} has no labels: name a column 'label' (CSV) or an array (NPZ)"
+            )
+        names = rows.names if self.feature_names is not None else None
+        inputs = self.inputs(rows.inputs, names, source)
+        return self.evaluation(self.labelled(inputs, rows, source), source)
+
+    def labelled(self, inputs: Tensor, rows: Rows, source: str) -> Dataset:
+        """Rows of a file with their targets."""
+        return self.dataset(
+            inputs,
+            rows.labels,
+            source=source,
+            feature_names=self.feature_names,
+            scaling=self.scaling,
+        )
+
+    def inputs(
+        self, values: Any, feature_names: Sequence[str] | None = None, source: str = "the inputs"
+    ) -> Tensor:
+        """Inputs of the width learned, named columns in the order learned."""
+        names = column_names(values) if feature_names is None else tuple(feature_names)
+        tensor = as_inputs(values, source)
+        if names is not None and self.feature_names is not None:
+            tensor = in_order(tensor, names, self.feature_names, source)
+        elif feature_names is not None:
+            raise InputError(f"{source}: the ensemble was learned without feature names")
+        if self.input_shape is not None:
+            width = torch.Size(self.input_shape).numel()
+            if tensor.shape[1:].numel() != width:
+                raise InputError(
+                    f"{source}: inputs of shape {tuple(tensor.shape)}, the ensemble reads {width} "
+                    "features per row"
+                )
+        return tensor
+
+    def check(self, network: nn.Module, example: Tensor) -> None:
+        """Pass one example through the network."""
+        outputs = self.outputs
+        try:
+            found = network(example)
+        except (RuntimeError, ValueError, TypeError) as error:
+            raise InputError(
+                f"the network cannot take inputs of shape {tuple(example.shape)}: {error}"
+            ) from None
+        if not isinstance(found, Tensor) or found.shape != (len(example), outputs):
+            shape = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
+            raise InputError(
+                f"for one example the network must return {outputs} numbers, of shape "
+                f"(1, {outputs}), not {shape}"
+            )
+
+    # Predictions for files
+
+    def predict_file(self, ensemble: Predictor, path: Path, **options: Any) -> Answer:
+        """A record for every row of a CSV, NPY or NPZ file."""
+        rows = read_rows(path)
+        names = rows.names if self.feature_names is not None else None
+        records = self.rows(ensemble.evidence(self.inputs(rows.inputs, names, str(path))))
+        table = io.StringIO()
+        writer = csv.writer(table, lineterminator="\n")
+        writer.writerow(_flat(records[0]))
+        for record in records:
+            cells = _flat(record).values()
+            writer.writerow([f"{c:.6g}" if isinstance(c, float) else c for c in cells])
+        return Answer(records, table.getvalue())
+
+
+def _flat(record: dict[str, Any]) -> dict[str, Any]:
+    """A record whose inner records have become columns."""
+    flat: dict[str, Any] = {}
+    for key, value in record.items():
+        flat |= value if isinstance(value, dict) else {key: value}
+    return flat
+
+
+class ExampleTraining:
+    """Examples to learn from."""
+
+    def __init__(
+        self,
+        task: ExampleTask,
+        data: Dataset | DataLoader[Any] | TorchDataset[Any],
+        seed: int,
+        num_data: int | None,
+        dtype: torch.dtype,
+    ) -> None:
+        self._data = data
+        self._seed = seed
+        self._num_data = num_data
+        self._dtype = dtype
+        self.validation: Evaluation | None = None
+        self.task = task
+        if not isinstance(data, Dataset):
+            self.task = task.for_batches(self.batches(1))
+
+    def batches(self, batch_size: int) -> Batches:
+        """Mini-batches of the training data; a loader brings its own size."""
+        if isinstance(self._data, Dataset):
+            return ArrayBatches(self._scaled, batch_size, self._seed, self._dtype)
+        loader = self._data
+        if not isinstance(loader, DataLoader):
+            loader = DataLoader(loader, batch_size, shuffle=True)
+        return LoaderBatches(
+            loader,
+            self._seed,
+            targets=self.task.checked_targets,
+            num_data=self._num_data,
+            dtype=self._dtype,
+        )
+
+    @cached_property
+    def _scaled(self) -> Dataset:
+        """The examples as the network sees them, computed once."""
+        assert isinstance(self._data, Dataset)
+        inputs = self._data.scaled().to(self._dtype)
+        return replace(self._data, inputs=inputs, scaling=Scaling.none())
+
+    def fingerprint(self) -> str:
+        """What identifies the training data; of a loader its first batch and its length."""
+        digest = hashlib.sha256()
+        if isinstance(self._data, Dataset):
+            scaling = self._data.scaling
+            tensors = [self._data.inputs, self._data.targets, scaling.shift, scaling.factor]
+        else:
+            batches = self.batches(1)
+            digest.update(f"{batches.num_data} {batches.steps}".encode())
+            tensors = list(next(batches.epoch(0)))
+        for tensor in tensors:
+            digest.update(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
+            digest.update(tensor.contiguous().view(-1).view(torch.uint8).numpy().data)
+        return digest.hexdigest()
+
+    def watched(self) -> Evaluation | None:
+        """Validation examples, or else training ones; a loader's are not at hand."""
+        if self.validation is not None:
+            held = self.validation
+            if not isinstance(held.data, Dataset):
+                return held
+            name, data, seen = "validation examples", held.data, False
+        elif isinstance(self._data, Dataset):
+            name, data, seen = "training examples", self._data, True
+        else:
+            return None
+        part = replace(data, inputs=data.inputs[:_WATCHED], targets=data.targets[:_WATCHED])
+        return replace(self.task.evaluation(part, name), seen=seen)

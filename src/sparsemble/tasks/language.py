@@ -1,0 +1,432 @@
+"""Language modelling: the next word at every position of a text.
+
+The loss of a window is summed over its steps and averaged over the parallel streams, so the paper's
+rates, clipping and λ apply as printed; the network's state is carried through an epoch, cut off
+from the gradient (truncated back-propagation). Members' word probabilities are averaged at every
+position. A text is scored a segment at a time, of which only the probabilities of the words that
+came are kept, so memory does not grow with its length.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+import torch
+import torch.nn.functional as F
+from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
+from torch import Tensor, nn
+
+from sparsemble.data import Batches, Corpus, Text, TextBatches, Vocabulary
+from sparsemble.data.named import EXAMPLES, TEXTS
+from sparsemble.data.text import part_of, read_words
+from sparsemble.data.vocabulary import END
+from sparsemble.errors import InputError
+from sparsemble.pages.blocks import Section
+from sparsemble.seeds import derive
+from sparsemble.settings import Names
+from sparsemble.tasks.cross_entropy import summed_cross_entropy
+from sparsemble.tasks.scoring import Scorer
+from sparsemble.tasks.task import Answer, Evaluation, Forward, Metric, Predictor, Task
+from sparsemble.tasks.uncertainty import Uncertainty, entropies
+
+_SEGMENT = 256
+"""Positions read at a time, over all streams."""
+_IGNORED = -100
+_WATCHED = 20_000
+"""Tokens that a growing ensemble is watched on at most."""
+_STREAMS = 20
+
+
+class LanguageModelling(Task):
+    """Perplexity of a text; the vocabulary is part of the task."""
+
+    kind: Literal["language-modelling"] = "language-modelling"
+    window: Annotated[int, Field(ge=1)] = 35
+    """Steps a network is unrolled for, and its unit of data: the loss of a window is summed."""
+    words: SkipJsonSchema[Names | None] = Field(default=None, repr=False)
+    """The vocabulary; found in the data."""
+
+    noun: ClassVar[str] = "language models"
+    metrics: ClassVar[tuple[Metric, ...]] = (Metric("perplexity", "Perplexity", ".2f"),)
+    report_part: ClassVar[str] = "validation"
+
+    @classmethod
+    def accepts(cls, data: Any) -> bool:
+        """A `Corpus`."""
+        return isinstance(data, Corpus)
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Words that are read, and words that may come."""
+        return len(self.words or ()), len(self.words or ())
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The words with their indices."""
+        if self.words is None:
+            raise InputError("the task knows no words yet: they come with a text to learn from")
+        return Vocabulary(self.words)
+
+    # Texts
+
+    def training(
+        self,
+        data: Any,
+        *,
+        seed: int = 0,
+        outputs: int | None = None,
+        num_data: int | None = None,
+        validation: Any = None,
+        dtype: torch.dtype = torch.float32,
+    ) -> TextTraining:
+        """A `Corpus`: its training text to learn from, its validation text to watch."""
+        if not isinstance(data, Corpus):
+            raise InputError(
+                f"a language model learns from a Corpus, not from {type(data).__name__}: "
+                "read_corpus(folder) makes one"
+            )
+        if num_data is not None:
+            raise InputError("num_data is only for data loaders: a text knows its windows")
+        if validation is not None:
+            raise InputError("validation is only for examples: a text has a validation part")
+        if outputs is not None and outputs != len(data.vocabulary):
+            raise InputError(f"the text has {len(data.vocabulary)} words, the network {outputs}")
+        if END not in data.vocabulary.words:
+            raise InputError(f"the vocabulary lacks {END}, after which every text begins")
+        return TextTraining(self.model_copy(update={"words": data.vocabulary.words}), data)
+
+    def inputs(
+        self, values: Any, feature_names: Sequence[str] | None = None, source: str = "the text"
+    ) -> Tensor:
+        """Tokens `(steps, streams)`."""
+        tokens: Tensor = torch.as_tensor(values)
+        self.vocabulary.check(tokens.flatten())
+        return tokens
+
+    def evaluation(self, data: Any, name: str = "the text") -> Evaluation:
+        """A `Text` or tokens; every one is a target once, the first follows an `<eos>`."""
+        if isinstance(data, Corpus):
+            raise InputError("a corpus has parts: say which, corpus.part('test')")
+        text = data if isinstance(data, Text) else Text(torch.as_tensor(data), name)
+        vocabulary = self.vocabulary
+        vocabulary.check(text.tokens)
+        if not 1 <= text.streams <= len(text.tokens):
+            raise InputError(
+                f"a text of {len(text.tokens)} tokens cannot be read in {text.streams} streams"
+            )
+        first = vocabulary.index(END)
+        reference = None if text.true_nll is None else {"perplexity": math.exp(text.true_nll)}
+        notes: tuple[str, ...] = ()
+        if text.unknown:
+            notes = (
+                f"{text.unknown} words of {text.name} are not in the vocabulary: read as <unk>",
+            )
+        return Evaluation(
+            text.name,
+            len(text.tokens),
+            lambda: _segments(text, first),
+            text,
+            reference=reference,
+            notes=notes,
+        )
+
+    def evaluation_from(
+        self, source: str, part: str, folder: Path | None, **options: Any
+    ) -> Evaluation:
+        """A part of a named text, or a text file, or that part's file in a folder."""
+        streams = int(options.pop("streams", None) or 1)
+        if options:
+            raise InputError(f"{', '.join(options)}: not for texts")
+        if source in EXAMPLES:
+            raise InputError(f"{source!r} holds examples, and the ensemble {self.noun}")
+        true_nll = None
+        if source in TEXTS:
+            known = TEXTS[source](folder).part(part)
+            words = TEXTS[source](folder).vocabulary.decode(known.tokens)
+            true_nll = known.true_nll
+        else:
+            path = Path(source)
+            words = read_words(part_of(path, part) if path.is_dir() else path)
+        tokens, unknown = self.vocabulary.encode(words, source)
+        return self.evaluation(Text(tokens, source, streams, true_nll, unknown))
+
+    def check(self, network: nn.Module, example: Tensor) -> None:
+        """Does the network take tokens and a state, and return logits and a state?"""
+        try:
+            logits, _ = network(example, None)
+            fits = logits.shape == (*example.shape, self.outputs)
+        except Exception as error:  # whatever a network says of tokens
+            raise InputError(
+                "a text needs a network that takes tokens and a state and returns logits and a "
+                f"state, as LanguageModel does; {type(network).__name__} does not: {error}"
+            ) from None
+        if not fits:
+            raise InputError(
+                f"for tokens {tuple(example.shape)} the network must return logits "
+                f"{(*example.shape, self.outputs)}, not {tuple(logits.shape)}"
+            )
+
+    # Predictions
+
+    def forward(self, network: Callable[..., Any]) -> Forward:
+        """Called with the state that the call before left."""
+        return _Carrying(network)
+
+    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Cross-entropy summed over the steps, averaged over the streams."""
+        if outputs.ndim == 4:
+            return torch.stack([self.loss(own, targets) for own in outputs])
+        return summed_cross_entropy(outputs, targets) / targets.shape[1]
+
+    def guess(self, batches: Batches) -> float:
+        """Every word equally probable."""
+        return _mean_window(batches) * math.log(self.outputs)
+
+    def loss_figure(self, loss: float, batches: Batches) -> tuple[str, float]:
+        """The perplexity, `exp` of the loss per token."""
+        return "perplexity", math.exp(min(loss / _mean_window(batches), 700.0))
+
+    def evidence(self, outputs: Tensor, targets: Tensor | None = None) -> Tensor:
+        """Log-probabilities: of every word, or of the words that came, one after the other."""
+        if targets is None:
+            return outputs.log_softmax(-1)
+        flat = targets.flatten()
+        losses = F.cross_entropy(outputs.flatten(0, 1), flat, reduction="none")
+        return -losses[flat != _IGNORED].double()
+
+    def mix(self, evidence: Tensor) -> Tensor:
+        """The logarithm of the mean probability."""
+        return evidence.logsumexp(0) - math.log(len(evidence))
+
+    def uncertainty(self, evidence: Tensor) -> Uncertainty:
+        """Entropy of the next word, and the mutual information between word and member."""
+        return entropies(evidence.exp())
+
+    # Metrics
+
+    def statistics(self, prediction: Tensor, targets: Tensor) -> dict[str, Tensor]:
+        """The loss at every position."""
+        return {"perplexity": -prediction}
+
+    def figures(self, means: Mapping[str, Tensor]) -> dict[str, float]:
+        """`exp` of the mean loss."""
+        return {"perplexity": math.exp(min(float(means["perplexity"]), 700.0))}
+
+    def diversity(self, evidence: Tensor) -> Tensor:
+        """Nats that averaging gains over a single member, position by position."""
+        return self.mix(evidence) - evidence.mean(0)
+
+    def diversity_text(self, diversity: float, where: str) -> str:
+        """As what averaging gains."""
+        return f"averaging gains {diversity:.3f} nats per token over one member on the {where}"
+
+    def marginal(self, training: Any, targets: Tensor) -> Tensor | None:
+        """Shares of the words in the training text, each counted once more than it occurs."""
+        if not isinstance(training, Corpus):
+            return None
+        counts = torch.bincount(training.train, minlength=self.outputs).double() + 1
+        kept = targets.flatten()
+        return (counts / counts.sum()).log()[kept[kept != _IGNORED]].unsqueeze(0)
+
+    # Files and reports
+
+    def predict_file(self, ensemble: Predictor, path: Path, **options: Any) -> Answer:
+        """Perplexity of a text, and the most probable words after its last line's last word."""
+        read = read_words(path)
+        tokens, unknown = self.vocabulary.encode(read, str(path))
+        scorer, runner = Scorer(self), ensemble.runner()
+        for inputs, targets in self.evaluation(tokens).batches():
+            scorer.update(_scored(runner, self, inputs, targets), targets)
+        perplexity = scorer.compute()["perplexity"]
+        found = next_words(ensemble, read[:-1], options.get("words") or 10)
+        value = {
+            "tokens": len(tokens),
+            "unknown": unknown,
+            "perplexity": perplexity,
+            "next_words": found,
+        }
+        lines = [f"perplexity {perplexity:.2f} on {len(tokens)} tokens ({unknown} unknown)"]
+        lines += [f"{probability:7.2%}  {word}" for word, probability in found]
+        return Answer(value, "\n".join(lines) + "\n")
+
+    def sections(self, ensemble: Predictor, evaluation: Evaluation, seed: int) -> Iterator[Section]:
+        """A stretch of text as the members read it, and a text of their own."""
+        from sparsemble.tasks.sections.language import sections
+
+        return sections(self, ensemble, evaluation, seed)
+
+
+class TextTraining:
+    """The training text of a `Corpus`."""
+
+    def __init__(self, task: LanguageModelling, corpus: Corpus) -> None:
+        self.task = task
+        self._corpus = corpus
+
+    def batches(self, batch_size: int) -> Batches:
+        """Windows of the text."""
+        return TextBatches(self._corpus.train, batch_size, self.task.window)
+
+    def fingerprint(self) -> str:
+        """A digest of words and text."""
+        words = "\n".join(self._corpus.vocabulary.words)
+        digest = hashlib.sha256(f"{self.task.window}\n{words}".encode())
+        digest.update(self._corpus.train.contiguous().numpy().data)
+        return digest.hexdigest()
+
+    def watched(self) -> Evaluation:
+        """The validation text, or its beginning, which may be harder than the rest."""
+        text = self._corpus.part("validation")
+        long = len(text.tokens) > _WATCHED
+        name = f"first {_WATCHED:,} tokens of the validation text" if long else "validation text"
+        tokens = text.tokens[:_WATCHED]
+        streams = min(_STREAMS, len(tokens))
+        return self.task.evaluation(
+            replace(text, tokens=tokens, name=name, streams=streams, true_nll=None, unknown=0)
+        )
+
+
+class _Carrying(Forward):
+    """A recurrent network on its way through a text."""
+
+    def __init__(self, network: Callable[..., Any]) -> None:
+        super().__init__(network)
+        self._state: tuple[tuple[Tensor, Tensor], ...] | None = None
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        logits: Tensor
+        logits, state = self.network(inputs, self._state)
+        # Autocast may have computed in a shorter format; the state is kept in the weights' own.
+        dtype = next(self.network.parameters()).dtype  # type: ignore[attr-defined]
+        self._state = tuple((h.detach().to(dtype), c.detach().to(dtype)) for h, c in state)
+        return logits
+
+    def reset(self) -> None:
+        self._state = None
+
+    def state(self) -> dict[str, Tensor]:
+        layers = enumerate(self._state or ())
+        return {
+            f"{number}/{name}": tensor
+            for number, pair in layers
+            for name, tensor in zip("hc", pair, strict=True)
+        }
+
+    def restore(self, tensors: Mapping[str, Tensor]) -> None:
+        layers = range(len(tensors) // 2)
+        state = tuple((tensors[f"{k}/h"].clone(), tensors[f"{k}/c"].clone()) for k in layers)
+        self._state = state or None
+
+
+def generate(
+    ensemble: Predictor,
+    words: int,
+    *,
+    start: Sequence[str] = (),
+    temperature: float = 1.0,
+    seed: int = 0,
+) -> Iterator[str]:
+    """Draw words one by one from an ensemble of language models.
+
+    Args:
+        ensemble: One whose task is language modelling.
+        words: How many.
+        start: Words, or a text of words apart by spaces, that is read first; words the ensemble
+            does not know count as `<unk>`.
+        temperature: Below 1 the probable words are preferred.
+        seed: The same seed draws the same words.
+    """
+    task = _language_task(ensemble)
+    if not (temperature > 0 and math.isfinite(temperature)):
+        raise InputError(f"temperature = {temperature}: must be above 0")
+    read = _beginning(task, start)
+    generator = torch.Generator().manual_seed(derive(seed, "generate"))
+    return _drawn(ensemble, task, words, read, temperature, generator)
+
+
+def _drawn(
+    ensemble: Predictor,
+    task: LanguageModelling,
+    words: int,
+    read: Tensor,
+    temperature: float,
+    generator: torch.Generator,
+) -> Iterator[str]:
+    runner, known = ensemble.runner(), task.vocabulary.words
+    for _ in range(words):
+        logs = _next_logs(runner, task, read).double().cpu()
+        weights = ((logs - logs.max()) / temperature).softmax(-1)
+        read = torch.multinomial(weights, 1, generator=generator)
+        yield known[int(read)]
+
+
+def next_words(
+    ensemble: Predictor, start: Sequence[str], count: int = 10
+) -> list[tuple[str, float]]:
+    """The most probable words after `start` (as in `generate`), with their probabilities."""
+    task = _language_task(ensemble)
+    mean = _next_logs(ensemble.runner(), task, _beginning(task, start)).exp()
+    best = mean.topk(min(count, len(mean)))
+    known = task.vocabulary.words
+    return [
+        (known[index], probability)
+        for probability, index in zip(best.values.tolist(), best.indices.tolist(), strict=True)
+    ]
+
+
+def unknown_words(ensemble: Predictor, words: Sequence[str]) -> int:
+    """How many of the words an ensemble of language models does not know."""
+    return _language_task(ensemble).vocabulary.encode(words, "the words")[1]
+
+
+def _language_task(ensemble: Predictor) -> LanguageModelling:
+    if not isinstance(ensemble.task, LanguageModelling):
+        raise InputError(
+            f"the ensemble holds {ensemble.task.noun}: text is drawn from language models"
+        )
+    return ensemble.task
+
+
+def _beginning(task: LanguageModelling, start: Sequence[str]) -> Tensor:
+    """The beginning of a text, as if a sentence had ended before it."""
+    words = start.split() if isinstance(start, str) else start
+    tokens, _ = task.vocabulary.encode([END, *words], "the start of the text")
+    return tokens
+
+
+def _next_logs(runner: Callable[..., Tensor], task: LanguageModelling, read: Tensor) -> Tensor:
+    """Log-probabilities of the word after one more stretch of text."""
+    for part in read.view(-1, 1).split(_SEGMENT):
+        last = runner(part, lambda logits: task.evidence(logits[-1, 0]))
+    return task.mix(last)
+
+
+def _scored(
+    runner: Callable[..., Tensor], task: LanguageModelling, inputs: Tensor, targets: Tensor
+) -> Tensor:
+    return runner(inputs, lambda logits: task.evidence(logits, targets.to(logits.device)))
+
+
+def _mean_window(batches: Batches) -> float:
+    """The steps a network is unrolled for, on average."""
+    if not isinstance(batches, TextBatches):
+        raise InputError("a language model learns from a text: give TextBatches")
+    return batches.mean_window
+
+
+def _segments(text: Text, first: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """Inputs and targets `(steps, streams)`: every token is a target once."""
+    tokens, streams = text.tokens, text.streams
+    length = -(-len(tokens) // streams)
+    padding = length * streams - len(tokens)
+    targets = F.pad(tokens, (0, padding), value=_IGNORED).view(streams, length).t()
+    before = torch.cat([tokens.new_tensor([first]), tokens[:-1]])
+    inputs = F.pad(before, (0, padding), value=first).view(streams, length).t()
+    steps = max(1, _SEGMENT // streams)
+    yield from zip(inputs.split(steps), targets.split(steps), strict=True)

@@ -1,0 +1,1 @@
+"""What a report shows about the predictions of each task."""

@@ -1,0 +1,337 @@
+"""A task: what is predicted, and how good it is, as one value that is saved with the ensemble.
+
+Everything that depends on what is predicted stands here and nowhere else: the data a task takes,
+its loss, how members' outputs are mixed into one prediction, its metrics, what is uncertain, how
+files are read and predictions written, what a report shows. The library's tasks are one file each
+beside this one; a user's own subclasses `ExampleTask` or `Task` and is passed to `learn`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Protocol, Self
+
+import torch
+from pydantic import ConfigDict
+from torch import Tensor, nn
+
+from sparsemble.data import Batches, Scaling
+from sparsemble.errors import InputError
+from sparsemble.pages.blocks import Section
+from sparsemble.settings import Settings
+from sparsemble.tasks.scoring import Score
+from sparsemble.tasks.uncertainty import Uncertainty
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One column of a task's tables."""
+
+    key: str
+    title: str
+    style: str = ".4f"
+    """As `format` takes it; a percentage is shown without its sign, which the title has."""
+    better: Literal["lower", "higher", "neither"] = "lower"
+    shown: bool = True
+    """In tables of results; a report and `evaluate` show all."""
+
+    @property
+    def factor(self) -> float:
+        """What a value is multiplied by before it is shown."""
+        return 100.0 if self.style.endswith("%") else 1.0
+
+    @property
+    def name(self) -> str:
+        """The title as it stands in a sentence, without its unit.
+
+        >>> Metric("error", "Error %").name, Metric("nll", "NLL").name
+        ('error', 'NLL')
+        """
+        plain = self.title.removesuffix("%").rstrip(" ,")
+        return plain if plain.isupper() else plain[:1].lower() + plain[1:]
+
+    def text(self, value: float | None) -> str:
+        """The value as tables show it.
+
+        >>> Metric("error", "Error %", ".2%").text(0.0305)
+        '3.05'
+        """
+        return "–" if value is None else format(value, self.style).rstrip("%")
+
+
+class Forward:
+    """A network as a task calls it; the default carries nothing from batch to batch."""
+
+    def __init__(self, network: Callable[..., Any]) -> None:
+        self.network = network
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        """The network's outputs."""
+        outputs: Tensor = self.network(inputs)
+        return outputs
+
+    def reset(self) -> None:
+        """Forget what was carried, as at the beginning of an epoch or of a text."""
+        return
+
+    def state(self) -> dict[str, Tensor]:
+        """What the next batch depends on besides the weights."""
+        return {}
+
+    def restore(self, tensors: Mapping[str, Tensor]) -> None:
+        """Go on from `state()`."""
+        return
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Data with known answers, in the order they are read; `batches` makes them anew each time."""
+
+    name: str
+    count: int
+    batches: Callable[[], Iterable[tuple[Tensor, Tensor]]]
+    data: Any = None
+    """What it was made of."""
+    seen: bool = False
+    """Are the members trained on it?"""
+    reference: Mapping[str, float] | None = None
+    notes: tuple[str, ...] = ()
+
+
+class Training(Protocol):
+    """Training data that a task has checked."""
+
+    @property
+    def task(self) -> Task:
+        """The task, completed by what the data say: classes, names, scaling, vocabulary."""
+        ...
+
+    def batches(self, batch_size: int) -> Batches:
+        """The data in mini-batches."""
+        ...
+
+    def fingerprint(self) -> str:
+        """What identifies the data."""
+        ...
+
+    def watched(self) -> Evaluation | None:
+        """Examples to watch the growing ensemble on, if any are at hand."""
+        ...
+
+
+class Predictor(Protocol):
+    """What a task needs of an ensemble."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def task(self) -> Task:
+        """What its members predict."""
+        ...
+
+    def runner(self) -> Callable[..., Tensor]:
+        """All members on the same inputs, from a state of their own."""
+        ...
+
+    def evidence(self, inputs: Any, feature_names: Sequence[str] | None = None) -> Tensor:
+        """What each member predicts for raw inputs."""
+        ...
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Predictions for a file, as a program reads them and as people do."""
+
+    value: Any
+    text: str
+
+
+class Task(Settings, ABC):
+    """What is predicted and how good it is."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    noun: ClassVar[str] = "networks"
+    """What members are called: classifiers, regressors."""
+    metrics: ClassVar[tuple[Metric, ...]]
+    """The one table of metrics; the first one decides."""
+    report_part: ClassVar[str] = "test"
+    """The part of the data that a report looks at closely."""
+
+    def __eq__(self, other: object) -> bool:
+        """By value, scalings too: modules by themselves are only equal to themselves."""
+        if not isinstance(other, Task) or type(self) is not type(other):
+            return NotImplemented
+        if self.model_dump() != other.model_dump():
+            return False
+        pairs = zip(self.scalings.values(), other.scalings.values(), strict=True)
+        return all(mine.same_as(theirs) for mine, theirs in pairs)
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.model_dump_json()))
+
+    # What comes in
+
+    @classmethod
+    def accepts(cls, data: Any) -> bool:
+        """Is this the task that data of such a kind are for, if the user names none?"""
+        return False
+
+    @abstractmethod
+    def training(
+        self,
+        data: Any,
+        *,
+        seed: int = 0,
+        outputs: int | None = None,
+        num_data: int | None = None,
+        validation: Any = None,
+        dtype: torch.dtype = torch.float32,
+    ) -> Training:
+        """Check training data.
+
+        Args:
+            data: As the user gave them.
+            seed: Of the order in which they are seen.
+            outputs: How many outputs the network has, if there is one already.
+            num_data: The N of the posterior, where data do not know it.
+            validation: Data to watch the growing ensemble on.
+            dtype: The network's own.
+        """
+
+    @abstractmethod
+    def inputs(
+        self, values: Any, feature_names: Sequence[str] | None = None, source: str = "the inputs"
+    ) -> Tensor:
+        """Raw inputs that fit; errors name the `source`."""
+
+    @abstractmethod
+    def evaluation(self, data: Any, name: str = "the data") -> Evaluation:
+        """Data with known answers, checked."""
+
+    @abstractmethod
+    def evaluation_from(
+        self, source: str, part: str, folder: Path | None, **options: Any
+    ) -> Evaluation:
+        """Data with known answers from a file or by the name of a data set."""
+
+    @property
+    @abstractmethod
+    def sizes(self) -> tuple[int, int]:
+        """How many inputs the data have, and how many outputs a network for them."""
+
+    @property
+    def outputs(self) -> int:
+        """How many numbers a prepared network returns for one example."""
+        return self.sizes[1]
+
+    def for_outputs(self, outputs: int | None) -> Self:
+        """The task for a network of so many outputs, where the data say nothing."""
+        return self
+
+    def for_inputs(self, inputs: int) -> Self:
+        """The task for networks that read so many numbers, where the data say nothing."""
+        return self
+
+    scaling_fields: ClassVar[Mapping[str, str]] = {}
+    """What is scaled, and the field that says how: such fields are buffers of the ensemble."""
+
+    @property
+    def scalings(self) -> dict[str, Scaling]:
+        """How each is scaled."""
+        return {name: getattr(self, field) for name, field in self.scaling_fields.items()}
+
+    def scaled_by(self, scalings: Mapping[str, Scaling]) -> Self:
+        """The same task with other scalings."""
+        update = {field: scalings[name] for name, field in self.scaling_fields.items()}
+        return self.model_copy(update=update)
+
+    def prepared(self, network: nn.Module) -> nn.Module:
+        """The network with what this task adds to it."""
+        return network
+
+    def check(self, network: nn.Module, example: Tensor) -> None:
+        """Raise `InputError` if the network's outputs are not what this task reads."""
+        return
+
+    # What comes out
+
+    def forward(self, network: Callable[..., Any]) -> Forward:
+        """The network as it is called for this task."""
+        return Forward(network)
+
+    @abstractmethod
+    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """The mean loss of a batch; of `(members, batch, …)` outputs one for each member."""
+
+    def guess(self, batches: Batches) -> float:
+        """The loss of knowing nothing: the scale by which a chain is judged to diverge."""
+        return 1.0
+
+    def loss_figure(self, loss: float, batches: Batches) -> tuple[str, float]:
+        """A name and a number by which people read a training loss."""
+        return "loss", loss
+
+    @abstractmethod
+    def evidence(self, outputs: Tensor, targets: Tensor | None = None) -> Tensor:
+        """What mixing needs of a member's outputs; with targets, what scoring needs of them."""
+
+    @abstractmethod
+    def mix(self, evidence: Tensor) -> Tensor:
+        """The members' prediction together, from `(members, …)`."""
+
+    def probabilities(self, prediction: Tensor) -> Tensor:
+        """Of every class, where there are classes."""
+        raise InputError(f"{self.noun} give no probabilities of classes: use predict or predictive")
+
+    def decide(self, prediction: Tensor) -> Tensor:
+        """The one answer that stands for a prediction."""
+        return prediction
+
+    def uncertainty(self, evidence: Tensor) -> Uncertainty:
+        """How uncertain the members' prediction is, and how much of it they disagree about."""
+        raise InputError(f"{type(self).__name__} does not say how uncertain predictions are")
+
+    # How good it is
+
+    @abstractmethod
+    def statistics(self, prediction: Tensor, targets: Tensor) -> dict[str, Tensor]:
+        """Numbers per example whose means the metrics are made of, `(examples, …)` each."""
+
+    def figures(self, means: Mapping[str, Tensor]) -> dict[str, float]:
+        """The metrics, from the means of the statistics."""
+        return {key: float(mean) for key, mean in means.items()}
+
+    def diversity(self, evidence: Tensor) -> Tensor:
+        """How differently the members predict each example."""
+        return evidence.new_zeros(evidence.shape[1])
+
+    def diversity_text(self, diversity: float, where: str) -> str:
+        """The mean diversity in words."""
+        return f"the members differ by {diversity:.2g} on the {where}"
+
+    def marginal(self, training: Any, targets: Tensor) -> Tensor | None:
+        """The evidence of a member that knows how frequent targets are, and no inputs."""
+        return None
+
+    def too_alike(self, score: Score) -> bool:
+        """Does averaging the members gain next to nothing?"""
+        key = self.metrics[0].key
+        return score.of_a_member(key) < 1.01 * score[key]
+
+    def margin(self, own: Score, other: Score) -> float:
+        """How far the first metric of two must lie apart to tell anything."""
+        return 0.005 * abs(other[self.metrics[0].key])
+
+    # Files and reports
+
+    @abstractmethod
+    def predict_file(self, ensemble: Predictor, path: Path, **options: Any) -> Answer:
+        """Predictions for the inputs in a file."""
+
+    def sections(self, ensemble: Predictor, evaluation: Evaluation, seed: int) -> Iterator[Section]:
+        """What a report shows about predictions."""
+        return iter(())

@@ -1,0 +1,41 @@
+"""Uncertainty of a prediction and its two parts.
+
+*Epistemic* is what the members disagree about, and more data would settle; *aleatoric* is what they
+agree cannot be known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Uncertainty:
+    """One number per example: nats of entropy for classes, variance for numbers."""
+
+    total: Tensor
+    epistemic: Tensor
+
+    @property
+    def aleatoric(self) -> Tensor:
+        """What is left."""
+        return (self.total - self.epistemic).clamp_min(0)
+
+
+def entropies(probabilities: Tensor) -> Uncertainty:
+    """From the members' probabilities, `(members, examples, classes)`.
+
+    The total is the predictive entropy `H[mean_m p_m]`; its epistemic part is the mutual
+    information between class and member, `H[mean_m p_m] − mean_m H[p_m]`.
+    """
+    total = _entropy(probabilities.mean(0))
+    own = _entropy(probabilities).mean(0)
+    return Uncertainty(total, (total - own).clamp_min(0))
+
+
+def _entropy(probabilities: Tensor) -> Tensor:
+    entropy: Tensor = torch.special.entr(probabilities)
+    return entropy.sum(-1)

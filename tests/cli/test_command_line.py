@@ -1,0 +1,219 @@
+"""The command line: what it prints, what it writes, how it fails."""
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from sparsemble.cli.main import app, main
+from sparsemble.errors import InputError
+from sparsemble.recipes import builtin_names, load_recipe
+
+QUICK = [
+    "--set",
+    "chain.chains=2",
+    "--set",
+    "chain.epochs=12",
+    "--set",
+    "chain.burn_in=4",
+    "--set",
+    "chain.interval=4",
+    "--set",
+    "retrain.epochs=2",
+]
+
+
+def run(*arguments: str, monkeypatch, capsys) -> tuple[int, str, str]:
+    monkeypatch.setattr(sys, "argv", ["sparsemble", *arguments])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    captured = capsys.readouterr()
+    return int(stop.value.code or 0), captured.out, captured.err
+
+
+def test_help_loads_nothing_that_takes_time():
+    probe = (
+        "import sys; sys.argv = ['sparsemble', '--help']\n"
+        "from sparsemble.cli.main import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "assert not {'torch', 'pydantic', 'jinja2'} & sys.modules.keys()"
+    )
+    subprocess.run([sys.executable, "-c", probe], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "learn",
+        "resume",
+        "reproduce mnist",
+        "reproduce ptb",
+        "search",
+        "demo",
+        "evaluate",
+        "predict",
+        "sample",
+        "inspect",
+        "compare",
+        "report",
+        "recipes",
+    ],
+)
+def test_every_command_shows_an_example(command):
+    answer = CliRunner().invoke(app, [*command.split(), "--help"])
+    assert answer.exit_code == 0
+    assert f"Example: sparsemble {command}" in " ".join(answer.output.split())
+
+
+def test_learn_leaves_a_run_folder_and_goes_on_in_it(tmp_path, monkeypatch, capsys):
+    arguments = ("learn", "digits", "--out", str(tmp_path / "run"), *QUICK)
+    code, out, _ = run(*arguments, monkeypatch=monkeypatch, capsys=capsys)
+    assert code == 0
+    assert re.search(r"Members +│ 4 ", out)
+    assert re.search(r"Error % +│ +\d", out)
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [
+        ".lock",
+        "chain",
+        "ensemble",
+        "pruned",
+        "result.json",
+        "retrain",
+        "run.json",
+    ]
+    before = (tmp_path / "run" / "ensemble" / "manifest.json").read_bytes()
+    code, again, _ = run(*arguments, monkeypatch=monkeypatch, capsys=capsys)
+    assert code == 0
+    assert (tmp_path / "run" / "ensemble" / "manifest.json").read_bytes() == before
+    assert out.splitlines()[-6:] == again.splitlines()[-6:]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["learn", "digitz"], "did you mean 'digits'?"),
+        (["learn", "digits", "--set", "prune.sparsity=1.5"], "prune.sparsity = 1.5"),
+        (["learn", "digits", "--set", "prune.sparsitty=0.5"], "did you mean 'sparsity'?"),
+        (["learn", "digits", "--set", "chain.sampler.temperature=-1"], "temperature = -1"),
+        (["learn", "digits", "--set", "nonsense"], "write KEY=VALUE"),
+        (["learn", "missing.toml"], "missing.toml: cannot be read"),
+        (["reproduce", "mnist", "--row", "mnist-x"], "no row 'mnist-x'"),
+        (["search", "missing.toml"], "search file missing.toml"),
+        (["recipes", "nothing"], "no built-in recipe 'nothing'"),
+        (["learn", "digits", "--set", "name=../evil"], "name = '../evil'"),
+        (["learn", "digits", "--set", "chain.schedule.lr=-1"], "chain.schedule.lr = -1"),
+        (["learn", "digits", "--set", "data.name=grammar"], "a text needs a network that takes"),
+        (["learn", "grammar", "--set", "data.name=digits"], "learns from a Corpus, not from"),
+        (["learn", "digits", "--set", "network.kind=lstm"], "cannot take inputs of shape (1, 64)"),
+    ],
+)
+def test_bad_input_is_one_clear_line_and_exit_code_2(
+    arguments, message, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = run(*arguments, monkeypatch=monkeypatch, capsys=capsys)
+    assert code == 2
+    assert message in err
+    assert len(err.strip().splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unusable_folder_is_bad_input(tmp_path, monkeypatch, capsys):
+    (tmp_path / "file").write_text("")
+    arguments = ("learn", "digits", "--out", str(tmp_path / "file"))
+    code, _, err = run(*arguments, monkeypatch=monkeypatch, capsys=capsys)
+    assert code == 2
+    assert "cannot be used as a run folder" in err
+
+
+def test_a_diverging_chain_exits_with_3(tmp_path, monkeypatch, capsys):
+    code, _, err = run(
+        "learn",
+        "digits",
+        "--out",
+        str(tmp_path / "run"),
+        "--set",
+        "chain.schedule.lr=1e9",
+        monkeypatch=monkeypatch,
+        capsys=capsys,
+    )
+    assert code == 3
+    assert "lower the learning rate" in err
+
+
+def test_a_damaged_checkpoint_exits_with_2(tmp_path, monkeypatch, capsys):
+    arguments = ("learn", "digits", "--out", str(tmp_path / "run"), *QUICK)
+    run(*arguments, monkeypatch=monkeypatch, capsys=capsys)
+    (tmp_path / "run" / "result.json").unlink()
+    file = next((tmp_path / "run" / "chain").glob("sample-*.safetensors"))
+    content = bytearray(file.read_bytes())
+    content[-5] ^= 1
+    file.write_bytes(content)
+    code, _, err = run(*arguments, monkeypatch=monkeypatch, capsys=capsys)
+    assert code == 2
+    assert "does not match its checksum" in err
+
+
+def test_every_builtin_recipe_is_valid_and_listed():
+    assert {
+        "digits",
+        "mnist-sgd",
+        "mnist-sgd-ensemble",
+        "mnist-sgld",
+        "mnist-sgld-gsp-90",
+        "mnist-sgld-gsp-96",
+        "mnist-sgld-l1-90",
+        "mnist-sgld-l1-96",
+    } <= set(builtin_names())
+    listed = CliRunner().invoke(app, ["recipes"]).output
+    for name in builtin_names():
+        recipe = load_recipe(name)
+        assert recipe.description
+        assert recipe.description in listed
+
+
+def test_the_rows_of_table_1_have_the_papers_structure():
+    for name in builtin_names():
+        if name.startswith("mnist"):
+            recipe = load_recipe(name)
+            assert recipe.network.hidden == (300, 100)
+            members = recipe.chain.chains * len(recipe.chain.steps_to_collect(600))
+            assert members == (1 if name == "mnist-sgd" else 18)
+    assert load_recipe("mnist-sgld").prior.kind == "none"
+    ninety, ninety_six = load_recipe("mnist-sgld-gsp-90"), load_recipe("mnist-sgld-gsp-96")
+    assert ninety.chain == ninety_six.chain
+    assert ninety.prior == ninety_six.prior
+
+
+def test_a_recipe_file_of_ones_own_works_the_same(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text('[chain]\nepochs = 30\n[chain.schedule]\nkind = "constant"\nlr = 0.1\n')
+    recipe = load_recipe(path)
+    assert (recipe.name, recipe.chain.epochs) == ("mine", 30)
+    path.write_text("chain = 3\nnot toml")
+    with pytest.raises(InputError, match="not valid TOML"):
+        load_recipe(path)
+
+
+def test_search_measures_validation_data_and_writes_one_file(tmp_path, monkeypatch, capsys):
+    plan = tmp_path / "plan.toml"
+    plan.write_text(
+        'recipe = "digits"\nvalidation = 200\n[grid]\n'
+        '"chain.epochs" = [12]\n"chain.chains" = [2]\n'
+        '"chain.burn_in" = [4]\n"chain.interval" = [4]\n'
+        '"retrain.epochs" = [1, 2]\n"prune.sparsity" = [0.5]\n'
+    )
+    out = tmp_path / "found.json"
+    arguments = ("search", str(plan), "--out", str(out), "--work", str(tmp_path / "work"))
+    code, text, _ = run(*arguments, monkeypatch=monkeypatch, capsys=capsys)
+    assert code == 0
+    found = json.loads(out.read_text())
+    assert [sorted(p["changes"]) for p in found["points"]] == [sorted(found["search"]["grid"])] * 2
+    losses = [point["scores"]["validation"]["curve"]["nll"][-1] for point in found["points"]]
+    assert losses == sorted(losses)
+    assert "On validation data" in text
+    chains = [p for p in (tmp_path / "work").iterdir() if p.name.startswith("chain-")]
+    assert len(chains) == 1  # both points share one chain

@@ -1,0 +1,110 @@
+"""Several processes and one run: kept out of it, beside it, stopped with it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from scenarios import LONG, wait_until
+from sparsemble.processes.workers import Worker
+from sparsemble.results import read_result
+from sparsemble.runs import RunFolder
+
+pytestmark = pytest.mark.slow
+
+BESIDE = (
+    *("chain.epochs=2", "chain.burn_in=0", "chain.interval=1", "network.hidden=[6]"),
+    *("retrain.epochs=1", "data.portion=0.01"),
+)
+
+
+@pytest.fixture
+def _small_baseline(monkeypatch):
+    """The recipe that is compared with, as quick as the run itself."""
+    monkeypatch.setattr(
+        "sparsemble.recipes.files.baseline_of",
+        lambda recipe: recipe.model_copy(update={"name": "small", "prune": None, "retrain": None}),
+    )
+
+
+def test_a_second_process_is_kept_out_of_a_run(command, tmp_path):
+    folder = tmp_path / "run"
+    arguments = ("learn", "digits", "--threads=1", f"--out={folder}")
+    changes = [f"--set={key}={value}" for key, value in LONG.items()]
+    first = subprocess.Popen(
+        [sys.executable, "-m", "sparsemble", *arguments, *changes],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        wait_until((folder / "chain" / "stage.json").exists)
+        code, _, err = command("resume", folder, "--quiet")
+        assert code == 2
+        assert err == f"sparsemble: {folder} is in use by another process; " + (
+            "wait for it or use another folder\n"
+        )
+        assert first.poll() is None
+    finally:
+        first.kill()
+        first.wait()
+    with RunFolder(folder).locked():
+        pass  # a killed process holds nothing
+
+
+@pytest.mark.usefixtures("_small_baseline")
+def test_a_run_stopped_while_its_baseline_is_trained_can_be_resumed(command, tmp_path, monkeypatch):
+    arguments = [f"--set={change}" for change in BESIDE]
+    with monkeypatch.context() as patch:
+        patch.setattr(Worker, "wait", interrupted)
+        code, _, err = command("learn", "grammar", f"--out={tmp_path / 'run'}", *arguments)
+    assert code == 130
+    assert f"go on with: sparsemble resume {tmp_path / 'run'}" in err
+    assert not (tmp_path / "run" / "baseline" / "result.json").exists()
+    assert command("resume", tmp_path / "run", "--quiet")[0] == 0
+    assert (tmp_path / "run" / "baseline" / "result.json").exists()
+
+
+def interrupted(worker):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.usefixtures("_small_baseline")
+def test_learn_trains_the_baseline_beside_on_half_of_the_threads(command, tmp_path):
+    arguments = [f"--set={change}" for change in BESIDE]
+    try:
+        code, out, _ = command(
+            "learn", "grammar", "--threads=2", f"--out={tmp_path / 'run'}", *arguments
+        )
+        assert code == 0
+        assert "small" in out
+        results = [tmp_path / "run" / "result.json", tmp_path / "run" / "baseline" / "result.json"]
+        assert [read_result(result).provenance["threads"] for result in results] == [1, 1]
+        known = read_result(results[1])
+        results[1].unlink()
+        torch.set_num_threads(2)
+        code, _, err = command("resume", tmp_path / "run")
+    finally:
+        torch.set_num_threads(1)
+    assert code == 0
+    assert "nothing is left to do" not in err
+    assert read_result(results[1]).scores == known.scores
+
+
+def test_an_interrupt_exits_with_130_and_says_how_to_go_on(tmp_path):
+    script = (
+        "import os, signal, sys\n"
+        # A test run in the background inherits that interrupts are ignored.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from sparsemble.progress.terminal import TerminalProgress\n"
+        "TerminalProgress.epoch_ended = lambda *_: os.kill(os.getpid(), signal.SIGINT)\n"
+        f"sys.argv = ['sparsemble', 'learn', 'digits', '--out', {str(tmp_path / 'run')!r}]\n"
+        "from sparsemble.cli.main import main\n"
+        "main()\n"
+    )
+    answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert answer.returncode == 130
+    assert "stopped and saved; go on with: sparsemble resume" in answer.stderr
+    assert "Traceback" not in answer.stderr

@@ -1,0 +1,106 @@
+"""What the documentation shows runs as printed: the README's walk-through, every help example."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+
+from sparsemble.cli.app import app
+from sparsemble.cli.main import main
+from sparsemble.recipes import load_recipe
+from sparsemble.recipes.reference import settings_reference
+from sparsemble.search.search import read_search
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+COMMANDS = {info.callback.__name__: info.callback for info in app.registered_commands} | {
+    f"{group.name} {info.callback.__name__}": info.callback
+    for group in app.registered_groups
+    for info in group.typer_instance.registered_commands
+}
+EXAMPLES = {
+    name: re.findall(r"Example: sparsemble (.*)", callback.__doc__)
+    for name, callback in COMMANDS.items()
+}
+
+
+def call(line: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.argv", shlex.split(line, comments=True))
+        with pytest.raises(SystemExit) as stop:
+            main()
+    assert stop.value.code == 0, line
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory):
+    """A working folder with what a clone holds, and the runs that examples begin with."""
+    folder = tmp_path_factory.mktemp("clone")
+    shutil.copytree(ROOT / "examples", folder / "examples")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        quick = "--set chain.epochs=2 --set chain.burn_in=0 --set chain.interval=2"
+        call(f"sparsemble learn digits-sgd-ensemble {quick} --set chain.chains=2 --quiet")
+        small = "--no-baseline --set data.portion=0.02 --set network.hidden=[8]"
+        call(f"sparsemble learn grammar {quick} {small} --set retrain.epochs=1 --quiet")
+        yield folder
+
+
+def test_the_walk_through_of_the_readme_works(clone, monkeypatch, capsys):
+    monkeypatch.chdir(clone)
+    section = (ROOT / "README.md").read_text().partition("## A walk-through")[2]
+    lines = section.split("```")[1].strip().splitlines()
+    assert lines[:2] == ["make demo", ". .venv/bin/activate"]
+    verbs = [line.split()[1] for line in lines[2:]]
+    assert {"learn", "resume", "report", "predict"} <= set(verbs)
+    assert verbs.index("learn") == 0
+    said = {}
+    for verb, line in zip(verbs, lines[2:], strict=True):
+        call(line)
+        said[verb] = capsys.readouterr()
+    assert "runs/digits is complete: nothing is left to do" in said["resume"].err
+    assert len(said["predict"].out.strip().splitlines()) == 1 + 8
+    assert (clone / "runs" / "digits" / "report.html").stat().st_size > 100_000
+
+
+def test_a_recipe_with_a_network_and_data_of_ones_own_runs(clone, monkeypatch, capsys):
+    monkeypatch.chdir(clone)
+    monkeypatch.syspath_prepend(str(clone))
+    call("sparsemble learn examples/iris.toml --quiet")
+    assert re.search(r"Error % +│ +[0-9]\.\d\d", capsys.readouterr().out)  # below 10 %
+
+
+def test_recipes_and_searches_in_the_documentation_can_be_read(tmp_path):
+    texts = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "recipes.md").read_text(), re.S)
+    (tmp_path / "own.toml").write_text(texts[0])
+    (tmp_path / "search.toml").write_text(texts[1])
+    assert load_recipe(tmp_path / "own.toml").prune.sparsity == 0.98
+    assert len(list(read_search(tmp_path / "search.toml").points())) == 4
+
+
+def test_the_list_of_settings_in_the_documentation_is_the_command_s(tmp_path):
+    copy = shutil.copy(ROOT / "docs" / "recipes.md", tmp_path / "recipes.md")
+    call(f"sparsemble recipes --settings --into {copy}")
+    assert copy.read_text() == (ROOT / "docs" / "recipes.md").read_text()
+    assert all(setting.meaning for setting in settings_reference())
+
+
+def test_every_command_has_one_example_of_itself():
+    for name, examples in EXAMPLES.items():
+        assert len(examples) == 1
+        assert f"{examples[0]} ".startswith(f"{name} ")
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_help_example_runs_as_printed(name, clone, monkeypatch, capsys):
+    monkeypatch.chdir(clone)
+    if not (clone / "runs" / "digits").exists():
+        call("sparsemble learn digits --quiet")
+    call(f"sparsemble {EXAMPLES[name][0]}")
+    said = capsys.readouterr()
+    assert said.out.strip() or "0 result files" in said.err

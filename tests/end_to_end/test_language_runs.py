@@ -1,0 +1,142 @@
+"""Language models learned in whole runs: resumed, in short floats, on bad input."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+
+import sparsemble
+from small_runs import KillAt, Killed
+from sparsemble.data import grammar
+from sparsemble.errors import InputError
+from sparsemble.learning.learn import fit
+from sparsemble.networks import LanguageModel
+from sparsemble.priors import GroupSparse
+from sparsemble.recipes import Recipe
+from sparsemble.samplers import Constant, Exponential, SGLDSettings
+from sparsemble.stages import ChainSettings, PruneSettings, RetrainSettings
+from sparsemble.tasks import LanguageModelling
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    """The beginning of the built-in text."""
+    whole = grammar()
+    return replace(
+        whole, train=whole.train[:2000], validation=whole.validation[:300], test=whole.test[:300]
+    )
+
+
+def fresh() -> LanguageModel:
+    return LanguageModel(234, 8, [8, 8], dropout=0.1)
+
+
+def recipe(*, batch_sizes=(10, 10), autocast=False, **changes) -> Recipe:
+    how = {"clip": 5.0, "autocast": autocast}
+    fields = {
+        "seed": 1,
+        "task": LanguageModelling(window=10),
+        "prior": GroupSparse(penalty=1e-3),
+        "chain": ChainSettings(
+            sampler=SGLDSettings(temperature=1e-3),
+            schedule=Constant(lr=0.5),
+            epochs=4,
+            burn_in=2,
+            interval=1,
+            batch_size=batch_sizes[0],
+            **how,
+        ),
+        "prune": PruneSettings(sparsity=0.7),
+        "retrain": RetrainSettings(
+            schedule=Exponential(lr=0.5, factor=1.1), epochs=3, batch_size=batch_sizes[1], **how
+        ),
+    }
+    return Recipe(**(fields | changes))
+
+
+@pytest.fixture(scope="module")
+def learned(corpus):
+    return sparsemble.learn(fresh, corpus, recipe())
+
+
+def test_a_run_gives_a_sparse_ensemble_that_learned_something(corpus, learned):
+    assert learned.ensemble.task.vocabulary == corpus.vocabulary
+    dense = learned.ensemble.cost.dense_parameters
+    assert dense == 2 * 234 * 8 + 2 * 32 * 16
+    assert learned.ensemble.cost.parameters <= 2 * round(0.3 * dense)
+    assert learned.ensemble.evaluate(corpus.validation)["perplexity"] < 150  # guessing has 234
+    for member in learned.ensemble:
+        for name, mask in member.masks.items():
+            assert not member.network.get_parameter(name)[~mask].any()
+    stages = [(record.stage, record.chain, record.epoch) for record in learned.history.epochs]
+    retrained = [("retrain", member, epoch) for member in (0, 1) for epoch in (1, 2, 3)]
+    assert stages == [("chain", 0, epoch) for epoch in (1, 2, 3, 4)] + retrained
+
+
+@pytest.mark.parametrize(
+    "at", [("chain", 7, 0), ("chain", 65, 0), ("retrain", 13, 0), ("retrain", 25, 1)]
+)
+def test_a_run_stopped_within_an_epoch_and_started_again_gives_the_same_bits(
+    corpus, learned, tmp_path, monkeypatch, at
+):
+    # A checkpoint after every step: the resumed run begins in the middle of a carried state.
+    monkeypatch.setattr("sparsemble.runs.checkpointing.CHECKPOINT_EVERY", 0.0)
+    with pytest.raises(Killed):
+        sparsemble.learn(fresh, corpus, recipe(), folder=tmp_path, callback=KillAt(*at))
+    resumed = sparsemble.learn(fresh, corpus, recipe(), folder=tmp_path)
+    saved = sparsemble.Ensemble.load(tmp_path / "ensemble")
+    for found in (resumed.ensemble, saved):
+        for new, old in zip(found, learned.ensemble, strict=True):
+            parameters = dict(new.network.named_parameters())
+            for name, parameter in old.network.named_parameters():
+                assert torch.equal(parameters[name], parameter)
+    losses = [[record.loss for record in run.history.epochs] for run in (resumed, learned)]
+    assert losses[0] == losses[1]
+
+
+def test_autocast_trains_in_short_floats_and_keeps_long_weights(corpus, learned):
+    try:
+        fit(fresh, corpus, recipe(autocast=True))
+    except InputError as error:
+        pytest.skip(str(error))
+    short = sparsemble.learn(fresh, corpus, recipe(autocast=True))
+    assert all(math.isfinite(record.loss) for record in short.history.epochs)
+    assert {p.dtype for p in short.ensemble.parameters()} == {torch.float32}
+    score, wanted = (
+        run.ensemble.evaluate(corpus.validation)["perplexity"] for run in (short, learned)
+    )
+    assert score == pytest.approx(wanted, rel=0.1)
+    assert short.history.epochs[0].loss != learned.history.epochs[0].loss
+
+
+@pytest.mark.parametrize(
+    ("network", "changes", "message"),
+    [
+        (LanguageModel(99, 4, [4]), {}, "the text has 234 words, the network 99"),
+        (nn.Linear(8, 234), {}, "a text needs a network that takes tokens and a state"),
+        (fresh, {"batch_sizes": (1001, 10)}, "batch size of 1001 is too large"),
+        (fresh, {"batch_sizes": (10, 1001)}, "batch size of 1001 is too large"),
+    ],
+)
+def test_what_does_not_fit_a_text_is_refused_before_anything_is_written(
+    corpus, tmp_path, network, changes, message
+):
+    with pytest.raises(InputError, match=message):
+        sparsemble.learn(network, corpus, recipe(**changes), folder=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_text_knows_how_many_windows_it_has(corpus):
+    with pytest.raises(InputError, match="num_data is only for data loaders"):
+        sparsemble.learn(fresh, corpus, recipe(), num_data=70)
+
+
+def test_a_language_model_does_not_learn_from_arrays():
+    with pytest.raises(InputError, match="a language model learns from a Corpus"):
+        sparsemble.learn(fresh, (torch.zeros(9, 8), torch.zeros(9).long()), recipe())

@@ -1,0 +1,38 @@
+"""The README's examples in Python run as printed."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def examples_in_the_readme() -> list[str]:
+    return re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+
+
+@pytest.mark.slow
+def test_the_readmes_first_example_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    exec(compile(examples_in_the_readme()[0], "README.md", "exec"), {})
+    printed = capsys.readouterr().out.splitlines()
+    assert re.match(r"error 0\.\d+, nll ", printed[0])
+    assert float(printed[1]) < 1
+    assert (tmp_path / "digits-ensemble" / "manifest.json").exists()
+
+
+@pytest.mark.slow
+def test_the_readmes_regression_example_runs(capsys):
+    exec(compile(examples_in_the_readme()[1], "README.md", "exec"), {})
+    printed = capsys.readouterr().out.splitlines()
+    assert re.match(r"rmse \d+\.\d+, nll ", printed[0])
+    assert "epistemic" in printed[1]
+
+
+@pytest.mark.slow
+def test_the_readmes_language_example_runs(capsys):
+    exec(compile(examples_in_the_readme()[2], "README.md", "exec"), {})
+    score, text = capsys.readouterr().out.splitlines()
+    assert re.match(r"perplexity \d+\.\d+ \(2 members on ", score)
+    assert len(text.split()) == 20

@@ -1,0 +1,158 @@
+"""One call from a network and data to an ensemble."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import sparsemble
+from small_runs import Gate, gate_layout, network, predictions, recipe
+from sparsemble.errors import InputError
+from sparsemble.priors import GroupSparse
+from sparsemble.samplers import SGLDSettings
+from sparsemble.stages import Callback, PruneSettings
+
+
+def test_arrays_tensors_and_the_same_seed_give_the_same_bits(arrays):
+    first = sparsemble.learn(network(), arrays, recipe())
+    tensors = (torch.from_numpy(arrays[0]), torch.from_numpy(arrays[1]))
+    second = sparsemble.learn(network(), tensors, recipe())
+    assert np.array_equal(predictions(first, arrays), predictions(second, arrays))
+    other = sparsemble.learn(network(), arrays, recipe(seed=2))
+    assert not np.array_equal(predictions(first, arrays), predictions(other, arrays))
+
+
+def test_the_ensemble_is_sparse_compact_and_better_than_chance(arrays):
+    learned = sparsemble.learn(network(), arrays, recipe())
+    cost = learned.ensemble.cost
+    assert len(learned.ensemble) == 3
+    assert cost.parameters <= 3 * round(0.3 * cost.dense_parameters)
+    data = sparsemble.as_dataset(*arrays)
+    assert learned.ensemble.evaluate(data)["error"] < 0.25
+    stages = [(record.stage, record.epoch) for record in learned.history.epochs]
+    assert stages == [("chain", e + 1) for e in range(20)] + [("retrain", e + 1) for e in range(10)]
+    assert {finding.question for finding in learned.findings} == {
+        "noise",
+        "stationarity",
+        "diversity",
+    }
+
+
+def test_without_pruning_the_members_stay_dense(arrays):
+    learned = sparsemble.learn(network(), arrays, recipe(prune=None, retrain=None))
+    assert learned.ensemble.cost.parameters_ratio == 3
+    assert learned.ensemble.cost.flops_ratio == 3
+
+
+def test_a_network_of_ones_own_goes_through_with_a_layout_written_by_hand(arrays, tmp_path):
+    chosen = recipe(prior=GroupSparse(penalty=2e-3), prune=PruneSettings(sparsity=0.8))
+    learned = sparsemble.learn(Gate, arrays, chosen, layout=gate_layout())
+    data = sparsemble.as_dataset(*arrays)
+    assert learned.ensemble.evaluate(data)["error"] < 0.45  # the largest class leaves 0.52
+    assert all(member.layout.space("hidden").size < 20 for member in learned.ensemble)
+    stacked = learned.ensemble.evidence(data.inputs)
+    for member, probabilities in zip(learned.ensemble, stacked, strict=True):
+        alone = member(data.inputs).softmax(-1)
+        assert torch.allclose(alone, probabilities, atol=1e-5)
+    learned.ensemble.save(tmp_path)
+    loaded = sparsemble.Ensemble.load(tmp_path, factory=Gate, layout=gate_layout())
+    assert np.array_equal(predictions(learned, arrays), loaded.predict_proba(arrays[0]))
+
+
+def test_a_network_without_a_layout_is_refused(arrays):
+    with pytest.raises(InputError, match="write a Layout by hand"):
+        sparsemble.learn(Gate, arrays, recipe())
+
+
+def test_a_layout_says_what_is_multiplied(arrays):
+    layout = replace(sparsemble.layout_of(network()), matrices=())
+    with pytest.raises(InputError, match="the layout has no matrices"):
+        sparsemble.learn(network(), arrays, recipe(), layout=layout)
+
+
+@pytest.mark.parametrize(
+    ("layer", "message"),
+    [
+        (nn.Conv1d(1, 1, 1), "Conv1d.* is not known to the feed-forward layout"),
+        (nn.Softmax(-1), "remove this layer"),
+        (nn.LayerNorm(3), "not known"),
+    ],
+)
+def test_a_layer_the_layout_does_not_know_is_refused(arrays, layer, message):
+    with pytest.raises(InputError, match=message):
+        sparsemble.learn(nn.Sequential(nn.Linear(8, 3), layer), arrays, recipe())
+
+
+def test_inputs_the_network_cannot_take_are_refused_before_training(arrays):
+    plain = nn.Sequential(nn.Linear(8, 3))
+    images = (arrays[0].reshape(-1, 2, 4), arrays[1])
+    with pytest.raises(InputError, match=r"cannot take inputs of shape \(1, 2, 4\)"):
+        sparsemble.learn(plain, images, recipe())
+
+
+def test_a_frozen_parameter_is_refused(arrays):
+    frozen = network()
+    frozen[1].weight.requires_grad_(False)
+    with pytest.raises(InputError, match=r"'1.weight' is frozen"):
+        sparsemble.learn(frozen, arrays, recipe())
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_networks_of_other_precisions_learn(arrays, dtype):
+    learned = sparsemble.learn(network().to(dtype), arrays, recipe(retrain=None))
+    assert learned.ensemble[0].network[1].weight.dtype is dtype
+
+
+def test_a_function_may_return_a_network_that_is_still_wanted(arrays):
+    own = network()
+    before = [parameter.detach().clone() for parameter in own.parameters()]
+    chain = recipe().chain.model_copy(update={"chains": 2})
+    short = recipe(chain=chain, prune=None, retrain=None)
+    learned = sparsemble.learn(lambda: own, arrays, short)
+    assert all(map(torch.equal, before, own.parameters()))
+    first, second = (learned.ensemble[k].network[1].weight for k in (0, 3))
+    assert not torch.equal(first, second)
+    calm = chain.model_copy(update={"sampler": SGLDSettings(temperature=0)})
+    with pytest.raises(InputError, match="gives every chain the same weights"):
+        sparsemble.learn(lambda: own, arrays, recipe(chain=calm))
+    with pytest.raises(InputError, match="a network is needed, not int"):
+        sparsemble.learn(lambda: 3, arrays, recipe())
+
+
+def test_a_weight_the_network_does_not_use_is_moved_by_prior_and_noise_alone(arrays):
+    class Idle(nn.Sequential):
+        def forward(self, inputs):
+            return self[4](torch.relu(self[0](inputs)))
+
+    layers = [nn.Linear(8, 24), nn.ReLU(), nn.Linear(24, 24), nn.ReLU(), nn.Linear(24, 3)]
+    layout = sparsemble.layout_of(nn.Sequential(*layers))
+    idle = Idle(*layers)
+    learned = sparsemble.learn(idle, arrays, recipe(prune=None, retrain=None), layout=layout)
+    before = idle.get_parameter("2.weight").detach()
+    after = learned.ensemble[2].network.get_parameter("2.weight").detach()
+    assert after.norm() < 0.7 * before.norm()
+
+
+def test_the_seconds_of_an_epoch_are_counted_whole(arrays, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("sparsemble.stages.chain.perf_counter", lambda: now[0])
+
+    class Slow(Callback):
+        def sampled(self, sample, save):
+            now[0] += 1000  # is not the chain's
+
+    def step(module, inputs, outputs):
+        now[0] += 2 if module.training else 1000
+
+    timed = network()
+    timed.register_forward_hook(step)
+    chain = recipe().chain.model_copy(update={"collection": "backward", "samples": 60})
+    steps = math.ceil(len(arrays[0]) / chain.batch_size)
+    learned = sparsemble.learn(
+        timed, arrays, recipe(chain=chain, prune=None, retrain=None), callback=Slow()
+    )
+    assert [record.seconds for record in learned.history.epochs] == [2.0 * steps] * chain.epochs
+    assert learned.seconds["chain"] == 2.0 * steps * chain.epochs

@@ -1,0 +1,101 @@
+"""What cannot work is found out with one small batch, before the chain begins."""
+
+import pytest
+import torch
+from torch import nn
+
+import sparsemble
+from small_runs import network, recipe
+from sparsemble.errors import InputError
+from sparsemble.networks import LanguageModel
+
+
+def in_short_floats(*stages):
+    """The recipe with autocast in these stages."""
+    plain = recipe()
+    changed = {name: getattr(plain, name).model_copy(update={"autocast": True}) for name in stages}
+    return plain.model_copy(update=changed)
+
+
+class LongFloatsOnly(nn.Sequential):
+    """Like a layer for which a processor has no short floats."""
+
+    def forward(self, inputs):
+        if torch.is_autocast_enabled("cpu"):
+            raise RuntimeError("could not create a primitive. Run with ONEDNN_VERBOSE=all")
+        return super().forward(inputs)
+
+
+@pytest.mark.parametrize(
+    ("stages", "said"),
+    [
+        (("chain",), "chain.autocast = true"),
+        (("retrain",), "retrain.autocast = true"),
+        (("chain", "retrain"), "chain.autocast and retrain.autocast = true"),
+    ],
+)
+def test_autocast_that_a_machine_cannot_do_is_refused_before_the_chain(
+    arrays, tmp_path, stages, said
+):
+    stubborn, layout = LongFloatsOnly(*network()), sparsemble.layout_of(network())
+    with pytest.raises(InputError) as told:
+        sparsemble.learn(
+            stubborn, arrays, in_short_floats(*stages), layout=layout, folder=tmp_path / "run"
+        )
+    assert str(told.value) == (
+        f"{said}: cpu cannot compute this network in bfloat16 (could not create a primitive); "
+        "leave it out"
+    )
+    assert not (tmp_path / "run").exists()
+    sparsemble.learn(stubborn, arrays, recipe(retrain=None), layout=layout)
+
+
+def test_autocast_of_language_models_works_or_is_refused_at_once():
+    corpus = sparsemble.grammar().beginning(0.01)
+    chosen = sparsemble.load_recipe(
+        "grammar", {"chain.epochs": 1, "chain.burn_in": 0, "chain.interval": 1, "retrain": False}
+    )
+    chosen = chosen.model_copy(update={"chain": chosen.chain.model_copy(update={"autocast": True})})
+    refusal = None
+    try:
+        learned = sparsemble.learn(LanguageModel(234, 6, [6]), corpus, chosen)
+    except InputError as error:
+        refusal = str(error)
+    if refusal is None:
+        assert {p.dtype for p in learned.ensemble.parameters()} == {torch.float32}
+    else:
+        assert refusal.startswith("chain.autocast = true: cpu cannot compute")
+
+
+def test_feed_forward_networks_learn_in_short_floats_and_keep_long_weights(arrays):
+    short = sparsemble.learn(network(), arrays, in_short_floats("chain", "retrain"))
+    long = sparsemble.learn(network(), arrays, recipe())
+    assert {p.dtype for p in short.ensemble.parameters()} == {torch.float32}
+    assert short.history.epochs[0].loss != long.history.epochs[0].loss
+    assert short.ensemble.evaluate(arrays)["error"] < 0.25
+
+
+def test_the_rehearsal_leaves_network_and_random_numbers_alone(arrays):
+    own = network()
+    before = torch.get_rng_state()
+    sparsemble.learn(own, arrays, in_short_floats("chain", "retrain"))
+    assert torch.equal(torch.get_rng_state(), before)
+    assert own.training
+    assert all(parameter.grad is None for parameter in own.parameters())
+
+
+@pytest.mark.parametrize("device", ["meta", "nonsense", "cuda:99", "cpu:-5", 3.5])
+def test_a_device_that_cannot_be_used_is_refused(arrays, tmp_path, device):
+    with pytest.raises(InputError, match=f"device = '{device}' cannot be used: "):
+        sparsemble.learn(network(), arrays, recipe(), device=device, folder=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(InputError, match="cannot be used"):
+        sparsemble.Ensemble.load(tmp_path / "run", device=device)
+
+
+@pytest.mark.parametrize("device", ["cpu", torch.device("cpu")])
+def test_the_processor_named_is_the_processor_by_default(arrays, device):
+    named = sparsemble.learn(network(), arrays, recipe(), device=device)
+    default = sparsemble.learn(network(), arrays, recipe())
+    for one, other in zip(named.ensemble, default.ensemble, strict=True):
+        assert all(map(torch.equal, one.parameters(), other.parameters()))

@@ -1,0 +1,52 @@
+"""What a run shows of itself while it goes on, on a terminal and elsewhere."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from sparsemble.data import digits
+from sparsemble.learning import learn
+from sparsemble.progress.terminal import TerminalProgress
+from sparsemble.recipes import load_recipe
+from sparsemble.stages import Rollback
+
+QUICK = {
+    "chain.chains": 2,
+    "chain.epochs": 6,
+    "chain.burn_in": 2,
+    "chain.interval": 2,
+    "retrain.epochs": 2,
+}
+
+
+def shown(terminal: bool) -> str:
+    out = io.StringIO()
+    console = Console(
+        file=out, force_terminal=terminal, width=220, highlight=False, color_system=None
+    )
+    progress = TerminalProgress(console, "digits", lines_every=0)
+    recipe = load_recipe("digits", QUICK)
+    learn(lambda: recipe.network.build(64, 10), digits()[0], recipe, callback=progress)
+    progress.rolled_back(Rollback("chain", 0, 25, "loss 9", 15, 1, 0.5), lambda: None)
+    progress.close()
+    return out.getvalue()
+
+
+def test_plain_lines_tell_stage_loss_sparsity_ensemble_rate_and_time_left():
+    lines = shown(terminal=False).splitlines()
+    sampling = next(line for line in lines if "ensemble of 2" in line)
+    assert sampling.startswith("digits: sampling ")
+    for part in ("epoch ", "loss ", "near-zero groups ", "error ", " steps/s", "about ", " left"):
+        assert part in sampling
+    assert any("retraining" in line for line in lines)
+    assert "diverged at step 25 (loss 9); went back to step 15" in lines[-1]
+
+
+def test_a_terminal_gets_a_live_bar():
+    output = shown(terminal=True)
+    assert "sampling" in output
+    assert "retraining" in output
+    assert "steps/s" in output
+    assert "ensemble of 2: error" in output
