@@ -13,8 +13,8 @@ import torch
 
 from sparsemble.errors import SparsembleError
 from sparsemble.recipes import load_recipe
+from sparsemble.results import run_recipe
 from sparsemble.runs.folder import StageFolder
-from sparsemble.runs.results import run_recipe
 
 RECIPE = "mnist-sgld-gsp-96"
 SHORTER = {"chain.epochs": 18, "chain.burn_in": 9, "chain.interval": 3, "retrain.epochs": 10}

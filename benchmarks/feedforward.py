@@ -13,11 +13,12 @@ from timing import alternate, report
 from torch import Tensor
 
 from sparsemble.data import ArrayBatches, as_dataset
-from sparsemble.layouts import feedforward_layout
+from sparsemble.layouts import layout_of
 from sparsemble.members import Member
 from sparsemble.priors import GroupSparse
 from sparsemble.samplers import SGLD, Constant
 from sparsemble.stages import RetrainSettings, retrain
+from sparsemble.tasks import Classification
 
 BATCH = 100
 NUM_DATA = 60_000
@@ -47,7 +48,7 @@ def sgld_step(noise: str, *, prior: bool) -> Callable[[], None]:
     network = dense_network()
     parameters = dict(network.named_parameters())
     sampler = SGLD(parameters.values(), lr=0.01, num_data=NUM_DATA, temperature=0.01, noise=noise)
-    bound = PRIOR.bind(feedforward_layout(network), parameters)
+    bound = PRIOR.bind(layout_of(network), parameters)
     inputs, targets = batch()
 
     def step() -> None:
@@ -120,11 +121,12 @@ def retraining() -> None:
     inputs, targets = batch()
     steps = 50
     data = as_dataset(inputs.repeat(steps, 1), targets.repeat(steps), num_classes=10)
-    settings = RetrainSettings(epochs=1, schedule=Constant(rate=0.01), batch_size=BATCH)
+    settings = RetrainSettings(epochs=1, schedule=Constant(lr=0.01), batch_size=BATCH)
+    task = Classification(num_classes=10)
     alone = [alone_step(member) for member in members]
 
     def together() -> None:
-        retrain(members, ArrayBatches(data, BATCH, seed=0), PRIOR, settings)
+        retrain(members, task, ArrayBatches(data, BATCH, seed=0), PRIOR, settings)
 
     def one_by_one() -> None:
         for step in alone:
@@ -157,13 +159,13 @@ def predicting() -> None:
 
 
 def prior_growth() -> None:
-    """The prior's gradient: nanoseconds a parameter, for growing networks."""
+    """The prior's gradient: nanoseconds per parameter, for growing networks."""
     torch.set_num_threads(1)
     figures = []
     for scale in (1, 2, 4, 8):
         network = dense_network(scale)
         parameters = dict(network.named_parameters())
-        bound = PRIOR.bind(feedforward_layout(network), parameters)
+        bound = PRIOR.bind(layout_of(network), parameters)
         gradients = {name: torch.zeros_like(p) for name, p in parameters.items()}
         count = sum(p.numel() for p in parameters.values())
         times = []
@@ -173,7 +175,7 @@ def prior_growth() -> None:
                 bound.add_gradient(gradients)
                 times.append(time.perf_counter() - start)
         figures.append(f"{1e9 * sorted(times)[7] / count:.2f} at {count / 1e6:.1f}M")
-    print(f"prior's gradient, ns a parameter on 1 thread: {', '.join(figures)}", flush=True)
+    print(f"prior's gradient, ns per parameter on 1 thread: {', '.join(figures)}", flush=True)
 
 
 def measure() -> None:

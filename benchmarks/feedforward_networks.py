@@ -8,8 +8,10 @@ import torch
 from torch import nn
 
 from sparsemble.ensemble import Ensemble
-from sparsemble.layouts import feedforward, feedforward_layout
+from sparsemble.layouts import layout_of
 from sparsemble.members import Member, compact
+from sparsemble.networks import feedforward
+from sparsemble.tasks import Classification
 
 SIZES = (784, 300, 100, 10)
 STRUCTURE = (364, 82, 22, 10)
@@ -46,9 +48,9 @@ def sparse_member(seed: int) -> Member:
         mask = torch.zeros(shape, dtype=torch.bool)
         mask[outputs.unsqueeze(1), inputs.unsqueeze(0)] = block
         masks[f"{layer}.weight"] = mask
-    return compact(network, feedforward_layout(network), masks).eval()
+    return compact(network, layout_of(network), masks).eval()
 
 
 def sparse_ensemble(count: int = 18) -> Ensemble:
     """Members of the 96 % structure."""
-    return Ensemble([sparse_member(seed) for seed in range(count)])
+    return Ensemble([sparse_member(seed) for seed in range(count)], Classification())

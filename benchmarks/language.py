@@ -23,12 +23,13 @@ from language_networks import (
 from timing import Measure, alternate, measures, report
 from torch import Tensor, nn
 
-from sparsemble.layouts import LanguageModel, language_layout
-from sparsemble.members import Member, listed
+from sparsemble.layouts import layout_of
+from sparsemble.members import Member, with_sparse_layers
+from sparsemble.networks import LanguageModel
 from sparsemble.priors import GroupSparse
 from sparsemble.samplers import SGLD
 from sparsemble.stages.chain import clip_gradients
-from sparsemble.stages.objectives import LanguageModelling
+from sparsemble.tasks import LanguageModelling
 
 WINDOW, BATCH, NUM_DATA = 35, 20, 26_560
 PRIOR = GroupSparse(penalty=3e-5)
@@ -46,7 +47,8 @@ def training_step(
     prior: Callable[[], None],
     masks: Mapping[str, Tensor] | None = None,
 ) -> Callable[[], None]:
-    objective = LanguageModelling(network, WINDOW)
+    task = LanguageModelling(window=WINDOW)
+    forward = task.forward(network)
     inputs, targets = window()
     parameters = list(network.parameters())
     named = dict(network.named_parameters())
@@ -54,7 +56,7 @@ def training_step(
 
     def step() -> None:
         optimiser.zero_grad()
-        objective(inputs, targets).backward()
+        task.loss(forward(inputs), targets).backward()
         if kept:
             torch._foreach_mul_([named[name].grad for name in kept], list(kept.values()))
         clip_gradients([p.grad for p in parameters], 5.0)
@@ -72,7 +74,7 @@ def sgld_step(noise: str) -> Callable[[], None]:
     network = dense(MEDIUM, dropout=0.3)
     parameters = dict(network.named_parameters())
     sampler = SGLD(parameters.values(), lr=0.1, num_data=NUM_DATA, temperature=1e-4, noise=noise)
-    return training_step(network, sampler, prior_of(PRIOR, language_layout(network), parameters))
+    return training_step(network, sampler, prior_of(PRIOR, layout_of(network), parameters))
 
 
 def prior_of(prior: GroupSparse, layout: object, parameters: dict, **how: object) -> Callable:
@@ -108,11 +110,11 @@ def training() -> None:
     )
     report("2×650 SGLD + ISS prior ÷ SGD, fast noise", times["fast"], times["sgd"], 1.15)
     report("2×650 SGLD + ISS prior ÷ SGD, Gaussian noise", times["gaussian"], times["sgd"], 1.35)
-    report("retraining 158/135/182 ÷ 650/650/650, a step", times["retrain"], times["sgd"], 0.35)
+    report("retraining 158/135/182 ÷ 650/650/650, per step", times["retrain"], times["sgd"], 0.35)
 
 
 def predicting() -> None:
-    whole = Member.dense(dense(LARGE).eval(), language_layout(dense(LARGE)))
+    whole = Member.dense(dense(LARGE).eval(), layout_of(dense(LARGE)))
     members = list(iss_ensemble(4))
     iss, tied = members[0], tied_member(LARGE, LARGE_ISS)
     flops = whole.cost.flops
@@ -121,9 +123,9 @@ def predicting() -> None:
         times = alternate(
             {
                 "dense": reading(whole.network, text),
-                "iss": reading(listed(iss), text),
-                "tied": reading(listed(tied), text),
-                "four": in_turn([reading(listed(member), text) for member in members]),
+                "iss": reading(with_sparse_layers(iss), text),
+                "tied": reading(with_sparse_layers(tied), text),
+                "four": in_turn([reading(with_sparse_layers(member), text) for member in members]),
             },
             rounds=5,
             repeats=1,

@@ -5,10 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from sparsemble.data import Vocabulary
-from sparsemble.ensemble import LanguageEnsemble
-from sparsemble.layouts import LanguageModel, language_layout
+from sparsemble.ensemble import Ensemble
+from sparsemble.layouts import layout_of
 from sparsemble.members import Member, compact
+from sparsemble.networks import LanguageModel
+from sparsemble.tasks import LanguageModelling
 
 WORDS = 10_000
 MEDIUM, LARGE = 650, 1500
@@ -19,7 +20,7 @@ SPARSITY = 0.9
 def dense(units: int, *, dropout: float = 0.0) -> LanguageModel:
     """Two layers, an embedding as wide as they are."""
     torch.manual_seed(0)
-    network = LanguageModel(WORDS, units, [units, units], dropout=dropout, spread=0.05)
+    network = LanguageModel(WORDS, units, [units, units], dropout=dropout, init_range=0.05)
     for layer in network.lstms:
         nn.init.uniform_(layer.get_parameter("bias_ih_l0"), -0.05, 0.05)  # as if trained
     return network
@@ -28,7 +29,7 @@ def dense(units: int, *, dropout: float = 0.0) -> LanguageModel:
 def iss_member(units: int, kept: tuple[int, int, int], *, dropout: float = 0.0) -> Member:
     """A member that keeps so many embedding columns and units of its layers."""
     network = dense(units, dropout=dropout)
-    layout = language_layout(network, "iss")
+    layout = layout_of(network, "iss")
     spaces = dict(zip(("embedding", "layer1", "layer2"), kept, strict=True))
     masks = {name: _some(network.get_parameter(name)) for name in layout.weights}
     for slot in layout.slots:
@@ -45,7 +46,7 @@ def tied_member(units: int, kept: tuple[int, int, int]) -> Member:
     overlap by half, and only some gate dimensions of these units have weights: no list can go.
     """
     network = dense(units)
-    layout = language_layout(network, "tied")
+    layout = layout_of(network, "tied")
     embedding, first, second = kept
     masks = {"embedding.weight": _some(network.embedding.weight)}
     below = torch.randperm(units)[:embedding]
@@ -65,11 +66,11 @@ def tied_member(units: int, kept: tuple[int, int, int]) -> Member:
     return compact(network, layout, masks).eval()
 
 
-def iss_ensemble(count: int) -> LanguageEnsemble:
+def iss_ensemble(count: int) -> Ensemble:
     """Members of the large ISS structure."""
-    words = Vocabulary(("<eos>", *(f"w{index}" for index in range(1, WORDS))))
+    words = ("<eos>", *(f"w{index}" for index in range(1, WORDS)))
     members = [iss_member(LARGE, LARGE_ISS) for _ in range(count)]
-    return LanguageEnsemble(members, vocabulary=words)
+    return Ensemble(members, LanguageModelling(words=words))
 
 
 def _some(weight: Tensor) -> Tensor:

@@ -1,9 +1,9 @@
-"""`make bench`: one line a measure, `name: ratio (ours, reference)`.
+"""`make bench`: one line per measure, `name: ratio (ours, reference)`.
 
 Every ratio is measured in one run, alternating, as a median of several, each side at its better
 number of threads (1 or 2). Run it on a machine that does nothing else. With arguments only the
 named parts are measured: `feedforward`, `language`, `checkpoints`. `--keep` also writes the ratios
-to `results/benchmarks.json` and from there into the README.
+to `results/benchmarks.json` and from there into docs/results.md.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ROOT = Path(__file__).parent.parent
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure ratios of times.")
     parser.add_argument("parts", nargs="*", metavar="part", help=f"of {', '.join(PARTS)}")
-    parser.add_argument("--keep", action="store_true", help="write results and README")
+    parser.add_argument("--keep", action="store_true", help="write them into results and docs")
     chosen = parser.parse_args()
     for name in chosen.parts:
         if name not in PARTS:

@@ -10,12 +10,14 @@ import sys
 
 import torch
 
-from sparsemble.ensemble import LanguageEnsemble
+from sparsemble.data import Text
+from sparsemble.ensemble import Ensemble
 
 
 def main(folder: str, count: int) -> None:
-    ensemble = LanguageEnsemble.load(folder)
-    ensemble.score(torch.randint(0, len(ensemble.vocabulary), (count,)), streams=20)
+    ensemble = Ensemble.load(folder)
+    tokens = torch.randint(0, ensemble.task.outputs, (count,))
+    ensemble.evaluate(Text(tokens, streams=20))
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
