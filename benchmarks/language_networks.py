@@ -14,7 +14,6 @@ from sparsemble.tasks import LanguageModelling
 WORDS = 10_000
 MEDIUM, LARGE = 650, 1500
 MEDIUM_ISS, LARGE_ISS = (158, 135, 182), (365, 311, 420)
-SPARSITY = 0.9
 
 
 def dense(units: int, *, dropout: float = 0.0) -> LanguageModel:

@@ -138,6 +138,8 @@ def open_union(
     def written(value: Any, dump: SerializerFunctionWrapHandler, how: SerializationInfo) -> Any:
         if type(value) in kinds:
             return dump(value)
+        if not isinstance(value, base):
+            raise InputError(f"{value!r} is no {base.__name__}: give it to the settings themselves")
         return described(value, exclude_none=how.exclude_none)
 
     choices = [Annotated[kind, Tag(name)] for name, kind in known.items()]

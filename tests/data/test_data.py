@@ -26,7 +26,7 @@ from sparsemble.tasks import Classification
         (np.zeros((0, 4)), [], "no examples"),
         ([["a"], ["b"]], [0, 1], "are not numbers"),
         ([0.0, 1.0], [0, 1], "one row per example"),
-        ([[0.0], [1.0]], ["x", "y"], "are not class indices; give class_names"),
+        ([[0.0], [1.0]], ["x", "y"], "are not class indices: say what the classes are called"),
         ([[0.0], [1.0]], [[0], [1]], "one number per example"),
     ],
 )
@@ -192,7 +192,7 @@ def test_diabetes_is_that_of_scikit_learn_unscaled_in_an_order_of_its_own():
     order = torch.randperm(442, generator=torch.Generator().manual_seed(0))
     inputs = torch.cat([part.inputs for part in diabetes()])
     targets = torch.cat([part.targets for part in diabetes()])
-    assert inputs.dtype == targets.dtype == torch.float32
+    assert (inputs.dtype, targets.dtype) == (torch.float32, torch.float64)
     assert torch.equal(inputs, torch.from_numpy(expected.data).float()[order])
     assert targets.flatten().tolist() == expected.target[order].tolist()
     assert list(FEATURES) == expected.feature_names

@@ -129,7 +129,7 @@ def test_members_are_averaged_after_scaling():
     ("task", "message"),
     [
         (Classification(class_names=("a", "b")), "have 3 outputs, Classification needs 2"),
-        (Regression(noise="predicted"), "3 outputs for 1 targets: it needs 2, a mean and a log"),
+        (Regression(noise="predicted"), "1 target, 3 outputs .*needs 2, a mean and a log"),
         (Regression(num_targets=2), "have 3 outputs, Regression needs 2"),
     ],
 )

@@ -11,8 +11,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 import sparsemble
-from sparsemble.data import Dataset, as_dataset
-from sparsemble.data.dataset import as_numbers
 from sparsemble.ensemble import Ensemble
 from sparsemble.errors import InputError
 from sparsemble.recipes import load_recipe
@@ -28,17 +26,6 @@ class Counting(ExampleTask):
     exposure: float = 1.0
 
     metrics: ClassVar[tuple[Metric, ...]] = (Metric("deviation", "Deviation"),)
-
-    @property
-    def sizes(self) -> tuple[int, int]:
-        return torch.Size(self.input_shape or (0,)).numel(), 1
-
-    def dataset(self, inputs: Any, targets: Any, *, source: str, **about: Any) -> Dataset:
-        about.pop("class_names", None)
-        return as_dataset(inputs, targets, numeric=True, source=source, **about)
-
-    def checked_targets(self, targets: Any, source: str) -> Tensor:
-        return as_numbers(targets, source)
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         wanted = targets.expand_as(outputs)

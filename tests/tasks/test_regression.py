@@ -420,7 +420,7 @@ def test_a_network_that_is_no_sequential_is_told_how_noise_is_learned():
         ([1.0, math.nan, 2.0], Regression(), "1 of 3 targets are NaN .* that of example 1"),
         ([1.0, 2.0, math.inf], Regression(), "NaN or infinite, the first is that of example 2"),
         ([3.0, 3.0, 3.0], Regression(), "target 1 is 3 for every example: there is nothing to"),
-        ([[1.0, 2], [3, 4], [5, 6]], Regression(), "1 outputs for 2 targets: it needs 2, one each"),
+        ([[1.0, 2], [3, 4], [5, 6]], Regression(), "2 targets, 1 outputs .*needs 2, one each"),
         ([1.0, 2.0], Regression(), "3 inputs but 2 targets"),
         ([[[1.0]]] * 3, Regression(), "one number or one row of numbers per example"),
     ],
@@ -452,8 +452,8 @@ def test_classes_are_not_taken_for_numbers():
 @pytest.mark.parametrize(
     ("outputs", "noise", "message"),
     [
-        (2, "learned", "the network has 2 outputs for 1 targets: it needs 1, one each"),
-        (1, "predicted", "1 outputs for 1 targets: it needs 2, a mean and a log variance each"),
+        (2, "learned", "1 target, 2 outputs of the network: it needs 1, one each"),
+        (1, "predicted", "1 target, 1 outputs .*needs 2, a mean and a log variance each"),
     ],
 )
 def test_a_network_with_other_outputs_than_the_targets_need_is_refused(outputs, noise, message):

@@ -131,7 +131,8 @@ def _run(
     except KeyboardInterrupt:
         message = "stopped; repeat the command"
         if (folder / "run.json").exists():
-            message = f"stopped and saved; go on with: sparsemble resume {folder}"
+            again = " ".join([str(folder), *(f"--code {path}" for path in recipe.code)])
+            message = f"stopped and saved; go on with: sparsemble resume {again}"
         raise InterruptedRunError(message) from None
     if as_json:
         print_json({"folder": str(folder), "results": [r.model_dump(mode="json") for r in results]})

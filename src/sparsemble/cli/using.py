@@ -106,6 +106,7 @@ def sample(
         float, typer.Option("--temperature", help="Below 1 the probable words are preferred.")
     ] = 1.0,
     seed: Annotated[int, typer.Option("--seed", min=0)] = 0,
+    code: Code = None,
 ) -> None:
     """Draw text from an ensemble of language models.
 
@@ -116,7 +117,7 @@ def sample(
     from sparsemble.tasks import generate
     from sparsemble.tasks.language import unknown_words
 
-    ensemble = open_ensemble(saved)
+    ensemble = open_ensemble(saved, code or ())
     line = start.split()
     drawn = generate(ensemble, words, start=line, temperature=temperature, seed=seed)
     if unknown := unknown_words(ensemble, line):

@@ -96,6 +96,7 @@ def inspect(saved: Saved, code: Code = None, as_json: AsJson = False) -> None:
 @app.command()
 def compare(
     runs: Annotated[list[Path], typer.Argument(help="Finished run folders, or result files.")],
+    code: Code = None,
     as_json: AsJson = False,
 ) -> None:
     """Show several finished runs in one table.
@@ -106,7 +107,8 @@ def compare(
     from sparsemble.results.summary import summary
     from sparsemble.runs.folder import RunFolder
 
-    results = [read_result(RunFolder(run).result if run.is_dir() else run) for run in runs]
+    files = [RunFolder(run).result if run.is_dir() else run for run in runs]
+    results = [read_result(file, code or ()) for file in files]
     if as_json:
         print_json([result.model_dump(mode="json") for result in results])
     else:

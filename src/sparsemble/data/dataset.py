@@ -37,14 +37,37 @@ class Dataset:
         scaled: Tensor = self.scaling(self.inputs)
         return scaled
 
-    def split(self, held_out: int) -> tuple[Dataset, Dataset]:
-        """All but the last `held_out` examples, and those."""
-        if not 0 < held_out < len(self):
-            raise InputError(f"cannot hold out {held_out} of {len(self)} examples")
-        return self._slice(slice(None, -held_out)), self._slice(slice(-held_out, None))
+    def split(self, last: int) -> tuple[Dataset, Dataset]:
+        """All but the `last` examples, and those."""
+        if not 0 < last < len(self):
+            raise InputError(f"cannot set aside {last} of {len(self)} examples")
+        return self._slice(slice(None, -last)), self._slice(slice(-last, None))
 
     def _slice(self, part: slice) -> Dataset:
         return replace(self, inputs=self.inputs[part], targets=self.targets[part])
+
+
+@dataclass(frozen=True)
+class About:
+    """What is known about arrays besides their numbers."""
+
+    feature_names: Sequence[str] | None = None
+    target_names: Sequence[str] | None = None
+    class_names: Sequence[str] | None = None
+    scaling: Scaling | None = None
+    numeric: bool = False
+    """Are the targets known to be numbers to be predicted?"""
+
+    @classmethod
+    def tables(cls, inputs: Any, targets: Any) -> About:
+        """What the columns of tables are called."""
+        return cls(column_names(inputs), column_names(targets))
+
+    @classmethod
+    def of(cls, data: Dataset) -> About:
+        """What a data set says."""
+        numeric = data.class_names is None
+        return cls(data.feature_names, data.target_names, data.class_names, data.scaling, numeric)
 
 
 def as_dataset(
@@ -85,7 +108,7 @@ def as_dataset(
     if len(x) == 0:
         raise InputError(f"{source}: no examples")
     if numeric:
-        wanted = checked_names(target_names, "target_names", source)
+        wanted = checked_names(target_names or column_names(targets), "target_names", source)
         if wanted is not None and len(wanted) != y.shape[1]:
             raise InputError(f"{source}: {len(wanted)} target names for {y.shape[1]} targets")
         return Dataset(x, y, None, features, scaling or Scaling.none(), wanted)
@@ -95,20 +118,6 @@ def as_dataset(
     check_labels(y, count, source)
     names = names or tuple(map(str, range(count)))
     return Dataset(x, y, names, features, scaling or Scaling.none())
-
-
-def checked_dataset(data: Dataset, source: str = "the data") -> Dataset:
-    """The same, if it is in order: anybody can make a `Dataset` by hand."""
-    return as_dataset(
-        data.inputs,
-        data.targets,
-        numeric=data.class_names is None,
-        class_names=data.class_names,
-        target_names=data.target_names,
-        feature_names=data.feature_names,
-        scaling=data.scaling,
-        source=source,
-    )
 
 
 def column_names(values: Any) -> tuple[str, ...] | None:
@@ -172,7 +181,8 @@ def as_targets(values: Any, class_names: Sequence[str] | None, source: str) -> T
             return torch.tensor([order[label] for label in array.tolist()])
         if array.dtype.kind not in "iubf":
             raise InputError(
-                f"{source}: labels of type {array.dtype} are not class indices; give class_names"
+                f"{source}: labels of type {array.dtype} are not class indices: say what the "
+                "classes are called, task=Classification(class_names=...)"
             )
     tensor = _as_tensor(values, source)
     if tensor.ndim != 1:
@@ -186,19 +196,19 @@ def as_targets(values: Any, class_names: Sequence[str] | None, source: str) -> T
 
 
 def as_numbers(values: Any, source: str) -> Tensor:
-    """Numbers to be predicted, `(examples, targets)`, in single precision."""
+    """Numbers to be predicted, `(examples, targets)`, in double precision: offsets may be large."""
     if not isinstance(values, Tensor) and np.asarray(values).dtype.kind in "UOS":
         raise InputError(
             f"{source}: targets of type {np.asarray(values).dtype} are no numbers; to predict "
             "classes ask for task=Classification()"
         )
-    tensor = _as_tensor(values, source)
+    tensor = _as_tensor(values, source, single=False)
     if tensor.is_complex() or tensor.ndim not in (1, 2):
         raise InputError(
             f"{source}: targets need one number or one row of numbers per example, got "
             f"{tensor.dtype} of {tuple(tensor.shape)}"
         )
-    tensor = tensor.float().view(len(tensor), -1)
+    tensor = (tensor.unsqueeze(1) if tensor.ndim == 1 else tensor).double()
     bad = (~tensor.isfinite()).any(1).nonzero().squeeze(1)
     if len(bad):
         raise InputError(
@@ -219,7 +229,7 @@ def check_labels(targets: Tensor, num_classes: int, source: str) -> None:
         )
 
 
-def _as_tensor(values: Any, source: str) -> Tensor:
+def _as_tensor(values: Any, source: str, *, single: bool = True) -> Tensor:
     if isinstance(values, Tensor):
         return values.detach()
     try:
@@ -227,11 +237,11 @@ def _as_tensor(values: Any, source: str) -> Tensor:
     except ValueError:
         raise InputError(f"{source}: rows of different lengths") from None
     if array.dtype.kind == "c":
-        raise InputError(f"{source}: complex inputs are not supported")
+        raise InputError(f"{source}: complex numbers are not supported")
     if array.dtype.kind not in "fiub":
         raise InputError(f"{source}: values of type {array.dtype} are not numbers")
-    if array.dtype.kind == "f" and array.dtype.itemsize != 4:
-        array = array.astype(np.float32)
+    if array.dtype.kind == "f" and array.dtype.itemsize != (4 if single else 8):
+        array = array.astype(np.float32 if single else np.float64)
     if array.dtype.kind == "u" and array.dtype.itemsize > 1:
         array = array.astype(np.int64)
     # A copy where the array is read-only, reversed or not in native byte order.

@@ -35,7 +35,7 @@ class Scaling(nn.Module):
     @classmethod
     def standard(cls, values: Tensor) -> Scaling:
         """Mean 0 and variance 1 for every feature; constant features only lose their mean."""
-        values = values.float()
+        values = values if values.dtype == torch.float64 else values.float()
         # The deviation of a constant feature is not exactly 0: its mean is rounded.
         varies = values.amax(0) > values.amin(0)
         factor = torch.where(varies, 1 / values.std(0, correction=0), 1.0)

@@ -58,8 +58,7 @@ class Ensemble(nn.Module):
         return (self[index] for index in range(len(self)))
 
     def __getitem__(self, index: int) -> Member:
-        member = self.members[index]
-        assert isinstance(member, Member)
+        member: Member = list(self.members)[index]  # type: ignore[assignment]
         return member
 
     @property

@@ -127,6 +127,15 @@ def ensemble_folder(saved: Path) -> Path | None:
     return None
 
 
+def is_whole(folder: Path) -> bool:
+    """Are the files of a saved ensemble there, and what they were when they were written?"""
+    try:
+        _read_files(folder)
+    except InputError:
+        return False
+    return True
+
+
 def described_task(task: Task) -> dict[str, Any]:
     """A task as a manifest holds it: one of the library's by its kind, another by where it is."""
     return task.model_dump(mode="json") if type(task) in TASKS else described(task)
@@ -148,6 +157,18 @@ def load_ensemble(
         raise InputError(f"{folder} is not a folder with a saved ensemble")
     folder = ensemble_folder(folder) or folder
     path = inside(folder, MANIFEST)
+    manifest, tensors = _read_files(folder)
+    try:
+        return _rebuilt(manifest, tensors, factory, layout, task)
+    except InputError as error:
+        raise type(error)(f"{path}: {error}") from None
+    except Exception as error:  # a manifest can describe anything
+        raise CorruptFileError(f"{path} does not fit its tensor file: {error}") from None
+
+
+def _read_files(folder: Path) -> tuple[Manifest, dict[str, Tensor]]:
+    """The manifest and the tensors that it names, checked."""
+    path = inside(folder, MANIFEST)
     fields = read_json(path)
     if fields.get("version") == 1:
         fields = _of_version_1(fields)
@@ -161,12 +182,7 @@ def load_ensemble(
     for name, tensor in tensors.items():
         if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
             raise CorruptFileError(f"{file}: {name!r} holds NaN or infinity")
-    try:
-        return _rebuilt(manifest, tensors, factory, layout, task)
-    except InputError as error:
-        raise type(error)(f"{path}: {error}") from None
-    except Exception as error:  # a manifest can describe anything
-        raise CorruptFileError(f"{path} does not fit its tensor file: {error}") from None
+    return manifest, tensors
 
 
 def _of_version_1(fields: dict[str, Any]) -> dict[str, Any]:
@@ -198,16 +214,28 @@ def _rebuilt(
     return Ensemble(members, task.scaled_by(scalings))
 
 
+def _check_class(own: type[Task], kind: str) -> None:
+    """The caller's class must be the one that was saved, be it from another module."""
+    known = own.model_fields["kind"].default if "kind" in own.model_fields else None
+    if kind.rpartition(":")[2] not in (own.__qualname__, known):
+        raise InputError(f"the task is {kind}, not {own.__qualname__}")
+
+
 def _task(fields: dict[str, Any], own: type[Task] | None) -> Task:
     """The task that a manifest describes, of the library's or of the caller's own class."""
     kind = fields.get("kind")
     if own is not None:
+        _check_class(own, str(kind))
         found = own
-        fields = {key: value for key, value in fields.items() if key in own.model_fields}
+        wanted = set(own.model_fields) - {"kind"}
+        fields = {key: value for key, value in fields.items() if key in wanted}
     else:
         known = {task.model_fields["kind"].default: task for task in TASKS}
         if kind not in known:
-            raise InputError(f"the task {kind!r} is your own: give load() its class (task)")
+            raise InputError(
+                f"the task {kind!r} is your own: give load() its class (task), a command "
+                f"--code {kind}"
+            )
         found = known[kind]
     task: Task = found.read(fields, source="task")
     return task

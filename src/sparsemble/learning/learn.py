@@ -94,6 +94,8 @@ def learn(
     """
     if not isinstance(recipe, Recipe):
         raise InputError(f"recipe of type {type(recipe).__name__}: load_recipe() makes one")
+    if task is not None and not isinstance(task, Task):
+        raise InputError(f"task = {task!r}: give a task, as Regression(), not its class or name")
     callback = callback or Callback()
     device = usable_device(device)
     fitted = fit(network, data, recipe, task, layout, num_data, validation, device)

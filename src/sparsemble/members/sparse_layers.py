@@ -58,8 +58,8 @@ class SparseMatrix(nn.Module):
         result.index_add_(1, self.rows, product)
 
 
-class SparseLinear(nn.Module):
-    """A linear layer by its reduced matrix, or by those of the parts of its rows."""
+class SparseLayer(nn.Module):
+    """A layer by its reduced matrices and its bias."""
 
     bias: Tensor
 
@@ -67,6 +67,10 @@ class SparseLinear(nn.Module):
         super().__init__()
         self.matrices = nn.ModuleList(matrices)
         self.register_buffer("bias", bias)
+
+
+class SparseLinear(SparseLayer):
+    """A linear layer by its reduced matrix, or by those of the parts of its rows."""
 
     def forward(self, inputs: Tensor) -> Tensor:
         """`x·Wᵀ + b`."""
@@ -77,15 +81,8 @@ class SparseLinear(nn.Module):
         return result.view(*inputs.shape[:-1], -1)
 
 
-class SparseLSTM(nn.Module):
+class SparseLSTM(SparseLayer):
     """An LSTM layer by its reduced matrices; called like a one-layer `nn.LSTM`."""
-
-    bias: Tensor
-
-    def __init__(self, matrices: Sequence[SparseMatrix], bias: Tensor) -> None:
-        super().__init__()
-        self.matrices = nn.ModuleList(matrices)
-        self.register_buffer("bias", bias)
 
     def forward(
         self, inputs: Tensor, state: tuple[Tensor, Tensor] | None = None

@@ -76,12 +76,6 @@ class Recipe(Settings):
         """Import paths of the user's own code that the recipe names."""
         return tuple(dict.fromkeys(named_code(self.model_dump(mode="json"))))
 
-    @property
-    def ensemble_code(self) -> tuple[str, ...]:
-        """The part of that code that an ensemble is rebuilt with: its task and its network."""
-        fields = self.model_dump(mode="json", include={"task", "network"})
-        return tuple(dict.fromkeys(named_code(fields)))
-
 
 def named_code(fields: Any, key: str = "") -> Iterator[str]:
     """The import paths among a recipe's fields."""

@@ -135,7 +135,7 @@ def open_run(
     fitted = given.fit()
     _check_same_data(folder, fitted.training.fingerprint())
     result = read_result(folder.result, recipe.code)
-    ensemble = open_ensemble(path, recipe.ensemble_code)
+    ensemble = open_ensemble(path, recipe.code)
     _check_ensemble(path, ensemble, result, fitted)
     num_data, steps = _counted(fitted.training.batches(recipe.chain.batch_size))
     again = recipe.retrain or recipe.chain

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from sparsemble.ensemble.saving import is_whole
 from sparsemble.extensions import permitted
 from sparsemble.recipes import Recipe
 from sparsemble.recipes.upgrade import is_old, upgraded
@@ -53,13 +55,15 @@ class Result(Settings):
 
 
 def known_result(folder: Path, recipe: Recipe) -> Result | None:
-    """What this recipe gave, if it has been run here to its end."""
-    done = RunFolder(folder).result
-    result = read_result(done, recipe.code) if done.exists() else None
-    return result if result is not None and result.recipe == recipe else None
+    """What this recipe gave, if it has been run here to its end and its ensemble is whole."""
+    run = RunFolder(folder)
+    if not run.result.exists() or not is_whole(run.ensemble):
+        return None
+    result = read_result(run.result, recipe.code)
+    return result if result.recipe == recipe else None
 
 
-def read_result(path: Path, code: tuple[str, ...] = ()) -> Result:
+def read_result(path: Path, code: Sequence[str] = ()) -> Result:
     """A result file that `write_result` or a run left; `code` names what it may import."""
     fields = read_json(path)
     if is_old(fields.get("recipe", {})):

@@ -38,6 +38,7 @@ from torch import Tensor
 from sparsemble.errors import CorruptFileError, InputError
 from sparsemble.extensions import permitted
 from sparsemble.recipes import Recipe
+from sparsemble.recipes.recipe import named_code
 from sparsemble.runs.notes import CheckpointNote, Note, RunNote, SampleNote, StageNote
 from sparsemble.runs.provenance import provenance
 from sparsemble.stages import ChainState, Sample
@@ -234,6 +235,12 @@ class RunFolder:
         if not self._file.is_file():
             raise InputError(f"{self.path} is not a run folder: it has no run.json")
         return self._note().recipe
+
+    def ensemble_code(self) -> tuple[str, ...]:
+        """The import paths of task and network in the recipe; none is followed."""
+        recipe = read_json(self._file).get("recipe")
+        fields = recipe if isinstance(recipe, dict) else {}
+        return tuple(named_code({key: fields.get(key) for key in ("task", "network")}))
 
     def begun(self) -> dict[str, Any]:
         """The versions, commit and threads the run was begun with."""

@@ -13,6 +13,7 @@ from sparsemble.ensemble.saving import ensemble_folder, load_ensemble
 from sparsemble.errors import InputError
 from sparsemble.extensions import imported
 from sparsemble.recipes.code import made_by
+from sparsemble.runs.folder import RunFolder
 from sparsemble.tasks import Task
 
 
@@ -28,13 +29,21 @@ def open_ensemble(saved: Path, code: Sequence[str] = ()) -> Ensemble:
             raise InputError(f"{saved} holds a run that is not finished: sparsemble resume {saved}")
         raise InputError(f"{saved} is not a folder with a saved ensemble")
     task, factory, layout = None, None, None
-    for path in code:
+    for path in _of_ensemble(saved, code):
         found = imported(path)
         if isinstance(found, type) and issubclass(found, Task):
             task = found
         else:
             factory, layout = partial(_network, path), made_by(path)[1]
     return load_ensemble(folder, factory=factory, layout=layout, task=task)
+
+
+def _of_ensemble(saved: Path, code: Sequence[str]) -> Sequence[str]:
+    """The part of the code that an ensemble is rebuilt with; a run may name priors and others."""
+    if not (saved / "run.json").is_file():
+        return code
+    needed = RunFolder(saved).ensemble_code()
+    return [path for path in code if path in needed]
 
 
 def _network(path: str) -> nn.Module:

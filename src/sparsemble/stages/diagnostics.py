@@ -100,5 +100,5 @@ def _diversity(diversity: float, text: str, *, seen: bool) -> Finding:
     if seen:
         text += ", which they learned from: only validation data could tell how different they are"
         return Finding("diversity", diversity, "neutral", text)
-    text += ": they are nearly alike; raise the interval, rate or temperature"
+    text += ": they are nearly alike; raise the interval, the learning rate or the temperature"
     return Finding("diversity", diversity, "attention", text)

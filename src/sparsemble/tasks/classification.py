@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from sparsemble.data import Batches, Dataset, as_dataset
-from sparsemble.data.dataset import as_targets, check_labels
+from sparsemble.data.dataset import About, as_targets, check_labels
 from sparsemble.data.rows import Rows
 from sparsemble.errors import InputError
 from sparsemble.pages.blocks import Section
@@ -65,14 +65,21 @@ class Classification(ExampleTask):
 
     # Targets
 
-    def dataset(self, inputs: Any, targets: Any, *, source: str, **about: Any) -> Dataset:
+    def dataset(self, inputs: Any, targets: Any, about: About, source: str) -> Dataset:
         """Class indices, or names of classes."""
-        about.pop("target_names", None)
-        names = about.pop("class_names", None)
-        known = names if names is not None else self.class_names
-        count = self.num_classes if known is None else None
+        if about.numeric:
+            raise InputError(
+                f"{source}: has numbers, not classes; to predict those ask for task=Regression()"
+            )
+        known = about.class_names if about.class_names is not None else self.class_names
         return as_dataset(
-            inputs, targets, class_names=known, num_classes=count, source=source, **about
+            inputs,
+            targets,
+            class_names=known,
+            num_classes=self.num_classes if known is None else None,
+            feature_names=about.feature_names,
+            scaling=about.scaling,
+            source=source,
         )
 
     def checked_targets(self, targets: Any, source: str) -> Tensor:
@@ -84,6 +91,8 @@ class Classification(ExampleTask):
     def completed(self, data: Dataset, outputs: int | None) -> Self:
         """With the classes of the data."""
         names = data.class_names or ()
+        if outputs is not None and self.sizes[1] not in (0, outputs):
+            raise InputError(f"{self.sizes[1]} classes, but the network's last layer has {outputs}")
         if outputs is not None and len(names) != outputs:
             if self.class_names is None and names == _unnamed(len(names)):
                 check_labels(data.targets, outputs, "the data")

@@ -25,7 +25,7 @@ from torch.utils.data import Dataset as TorchDataset
 
 from sparsemble.data import ArrayBatches, Batches, Dataset, LoaderBatches, Scaling, as_dataset
 from sparsemble.data.batches import in_fixed_order
-from sparsemble.data.dataset import as_inputs, as_numbers, column_names, in_order
+from sparsemble.data.dataset import About, as_inputs, as_numbers, column_names, in_order
 from sparsemble.data.named import EXAMPLES, TEXTS, open_examples
 from sparsemble.data.rows import Rows, read_rows
 from sparsemble.errors import InputError
@@ -56,10 +56,17 @@ class ExampleTask(Task):
 
     # What a subclass may say about its targets: by default they are numbers
 
-    def dataset(self, inputs: Any, targets: Any, *, source: str, **about: Any) -> Dataset:
-        """Arrays as a checked `Dataset`; `about` holds names and scaling, if they are known."""
-        about.pop("class_names", None)
-        return as_dataset(inputs, targets, numeric=True, source=source, **about)
+    def dataset(self, inputs: Any, targets: Any, about: About, source: str) -> Dataset:
+        """Arrays as a checked `Dataset`."""
+        return as_dataset(
+            inputs,
+            targets,
+            numeric=True,
+            target_names=about.target_names,
+            feature_names=about.feature_names,
+            scaling=about.scaling,
+            source=source,
+        )
 
     def checked_targets(self, targets: Any, source: str) -> Tensor:
         """The targets of a data loader's batch."""
@@ -102,19 +109,28 @@ class ExampleTask(Task):
         if isinstance(given, Dataset):
             if num_data is not None:
                 raise InputError("num_data is only for data loaders: arrays know their length")
-            task = self.completed(given, outputs).model_copy(
-                update={
-                    "feature_names": given.feature_names,
-                    "input_shape": tuple(given.inputs.shape[1:]),
-                    "scaling": given.scaling,
-                }
-            )
+            task = self.completed(given, outputs)._for_examples(given)
         else:
             task = self.for_outputs(outputs)
         training = ExampleTraining(task, given, derive(seed, "batches"), num_data, dtype)
         if validation is not None:
             training.validation = training.task.evaluation(validation, "validation examples")
         return training
+
+    def _for_examples(self, data: Dataset) -> Self:
+        """With the shape, names and scaling of the data's inputs."""
+        shape = tuple(data.inputs.shape[1:])
+        names = data.feature_names or self.feature_names
+        for what, known, found in (
+            ("input_shape", self.input_shape, shape),
+            ("feature_names", self.feature_names, names),
+        ):
+            if known is not None and known != found:
+                raise InputError(f"the task has {what} = {known}, the data {found}")
+        if names is not None and len(names) != torch.Size(shape).numel():
+            raise InputError(f"{len(names)} feature names for inputs of shape {shape}")
+        update = {"feature_names": names, "input_shape": shape, "scaling": data.scaling}
+        return self.model_copy(update=update)
 
     def for_inputs(self, inputs: int) -> Self:
         """The width of the inputs, unless the data said more of them."""
@@ -130,24 +146,19 @@ class ExampleTask(Task):
         if isinstance(data, TensorDataset):
             data = data.tensors
         if isinstance(data, Dataset):
-            about = {
-                "feature_names": data.feature_names,
-                "scaling": data.scaling,
-                "class_names": data.class_names,
-                "target_names": data.target_names,
-            }
-            return self.dataset(data.inputs, data.targets, source=source, **about)
+            return self.dataset(data.inputs, data.targets, About.of(data), source)
         if isinstance(data, IterableDataset):
             raise InputError(f"{source}: give an IterableDataset as a DataLoader, with num_data")
         if isinstance(data, DataLoader | TorchDataset):
+            if _is_empty(data):
+                raise InputError(f"{source}: no examples")
             return data
         if not isinstance(data, tuple | list) or len(data) != 2:
             raise InputError(
                 f"{source} of type {type(data).__name__}: give a pair (inputs, targets), a Dataset "
                 "or a DataLoader"
             )
-        names = column_names(data[0])
-        return self.dataset(data[0], data[1], source=source, feature_names=names)
+        return self.dataset(data[0], data[1], About.tables(*data), source)
 
     def evaluation(self, data: Any, name: str = "the data") -> Evaluation:
         """Examples in the order they come; features and targets are matched by name."""
@@ -200,13 +211,8 @@ class ExampleTask(Task):
 
     def labelled(self, inputs: Tensor, rows: Rows, source: str) -> Dataset:
         """Rows of a file with their targets."""
-        return self.dataset(
-            inputs,
-            rows.labels,
-            source=source,
-            feature_names=self.feature_names,
-            scaling=self.scaling,
-        )
+        about = About(feature_names=self.feature_names, scaling=self.scaling)
+        return self.dataset(inputs, rows.labels, about, source)
 
     def inputs(
         self, values: Any, feature_names: Sequence[str] | None = None, source: str = "the inputs"
@@ -257,6 +263,14 @@ class ExampleTask(Task):
             cells = _flat(record).values()
             writer.writerow([f"{c:.6g}" if isinstance(c, float) else c for c in cells])
         return Answer(records, table.getvalue())
+
+
+def _is_empty(data: Any) -> bool:
+    """Is it known to hold nothing? What streams may not know its length."""
+    try:
+        return len(data) == 0
+    except TypeError:
+        return False
 
 
 def _flat(record: dict[str, Any]) -> dict[str, Any]:

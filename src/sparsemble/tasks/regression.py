@@ -19,8 +19,8 @@ from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 from torch import Tensor, nn
 
-from sparsemble.data import Batches, Dataset, Scaling, as_dataset
-from sparsemble.data.dataset import as_numbers
+from sparsemble.data import Batches, Dataset, Scaling
+from sparsemble.data.dataset import About, as_numbers
 from sparsemble.data.rows import Rows
 from sparsemble.errors import InputError
 from sparsemble.networks.gaussian_noise import GaussianNoise
@@ -128,14 +128,14 @@ class Regression(ExampleTask):
 
     # Targets
 
-    def dataset(self, inputs: Any, targets: Any, *, source: str, **about: Any) -> Dataset:
+    def dataset(self, inputs: Any, targets: Any, about: About, source: str) -> Dataset:
         """Numbers, one or several per example."""
-        if about.pop("class_names", None) is not None:
+        if about.class_names is not None:
             raise InputError(
                 f"{source}: has classes; to predict those ask for task=Classification()"
             )
-        names = about.pop("target_names", None) or self.target_names
-        return as_dataset(inputs, targets, numeric=True, target_names=names, source=source, **about)
+        names = about.target_names or self.target_names
+        return super().dataset(inputs, targets, replace(about, target_names=names), source)
 
     def checked_targets(self, targets: Any, source: str) -> Tensor:
         """The numbers of a batch."""
@@ -150,7 +150,10 @@ class Regression(ExampleTask):
         """With the number, names and scale of the data's targets."""
         if len(data) < 2:
             raise InputError("the data hold one example: a regression needs at least two")
-        return self._for_targets(data.targets, data.target_names)._with_outputs(outputs)
+        names = data.target_names
+        if self.target_names is not None and names != self.target_names:
+            raise InputError(f"the task has target_names = {self.target_names}, the data {names}")
+        return self._for_targets(data.targets, names)._with_outputs(outputs)
 
     def _for_targets(self, targets: Tensor, names: tuple[str, ...] | None) -> Self:
         constant = (targets.amax(0) == targets.amin(0)).nonzero().flatten().tolist()
@@ -160,9 +163,13 @@ class Regression(ExampleTask):
                 f"{which} is {float(targets[0, constant[0]]):g} for every example: there is "
                 "nothing to predict"
             )
+        count = targets.shape[1]
+        if self.num_targets not in (None, count) or (names is not None and len(names) != count):
+            wanted = self.num_targets or len(names or ())
+            raise InputError(f"the task has {wanted} targets, the data {count}")
         return self.model_copy(
             update={
-                "num_targets": targets.shape[1],
+                "num_targets": count,
                 "target_names": names,
                 "target_scaling": Scaling.standard(targets),
             }
@@ -172,9 +179,12 @@ class Regression(ExampleTask):
         wanted = self.sizes[1]
         if outputs is not None and outputs != wanted:
             each = "a mean and a log variance each" if self.noise == "predicted" else "one each"
+            other = "learned" if self.noise == "predicted" else "predicted"
+            fits = outputs == len(self.names) * (1 if other == "learned" else 2)
+            hint = f"; ask for Regression(noise={other!r})" if fits else ""
             raise InputError(
-                f"the network has {outputs} outputs for {self.num_targets} targets: it needs "
-                f"{wanted}, {each}"
+                f"{len(self.names)} target{'s' * (len(self.names) > 1)}, {outputs} outputs of the "
+                f"network: it needs {wanted}, {each}{hint}"
             )
         return self
 

@@ -82,6 +82,8 @@ class Scorer:
     def update(self, evidence: Tensor, targets: Tensor) -> None:
         """Take a batch in: the members' evidence, `(members, examples, …)`, and the truth."""
         task = self._task
+        if evidence.shape[1] == 0:
+            return
         targets = targets.to(evidence.device)
         for number in range(len(evidence)):
             for totals, part in (

@@ -160,7 +160,7 @@ def _about_members(curves: Curves, diversity: str, too_alike: bool) -> list[Advi
         f"{_shown(curves, together)}"
     )
     if too_alike:
-        text += ": they are too alike; more chains, a longer interval or a higher rate help"
+        text += ": they are too alike; more chains, a longer interval or a higher lr help"
     return [Advice("members", "attention" if too_alike else "good", text)]
 
 
