@@ -7,8 +7,8 @@ neighbours, so streams neither overlap nor depend on the order in which they are
 import hashlib
 
 STREAMS = 1
-"""Raised when noise, dropout or the order of data are drawn otherwise: a run of before cannot go
-on without becoming another."""
+"""Raised when noise, dropout or the order of data are drawn otherwise: a run that was begun with
+another number cannot go on without becoming another run."""
 
 
 def derive(seed: int, *path: str | int) -> int:

@@ -186,7 +186,7 @@ def _read_files(folder: Path) -> tuple[Manifest, dict[str, Tensor]]:
 
 
 def _of_version_1(fields: dict[str, Any]) -> dict[str, Any]:
-    """A manifest from before tasks, whose layout named the grouping, too."""
+    """A manifest of version 1, which has no task, and whose layout names the grouping, too."""
     if "layout" in fields:
         fields["layout"], _, fields["grouping"] = str(fields["layout"]).partition("/")
     task = task_of_manifest(fields)  # which takes its fields out
@@ -203,7 +203,7 @@ def _rebuilt(
     task = _task(manifest.task, own_task)
     scalings = {}
     for name in task.scalings:
-        # A file of before there were several has one scaling without a name.
+        # Version 1 has one scaling, without a name.
         prefix = f"{name} " if f"{name} shift" in tensors else ""
         scalings[name] = Scaling(tensors.pop(f"{prefix}shift"), tensors.pop(f"{prefix}factor"))
     streams = StreamReader(tensors)

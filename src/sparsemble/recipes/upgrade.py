@@ -1,4 +1,4 @@
-"""Recipes as result files of before tasks hold them, in today's words.
+"""Recipes of version 0.1, as result files hold them, in the words of this version.
 
 Result files are kept for years, and tables are made of them: their recipes must load, and equal the
 ones they were made by.
@@ -16,7 +16,7 @@ _WORDS = {"valid": "validation"}
 
 
 def is_old(fields: dict[str, Any]) -> bool:
-    """Was it written before there were tasks?"""
+    """Is it of version 0.1, where every recipe has a window?"""
     return "window" in fields
 
 

@@ -67,7 +67,7 @@ def read_result(path: Path, code: Sequence[str] = ()) -> Result:
     """A result file that `write_result` or a run left; `code` names what it may import."""
     fields = read_json(path)
     if is_old(fields.get("recipe", {})):
-        fields = _of_before_tasks(fields)
+        fields = _of_version_0_1(fields)
     with permitted(code, str(path)):
         result: Result = Result.read_back(fields, path)
     return result
@@ -78,7 +78,7 @@ def write_result(result: Result, path: Path) -> None:
     write_json(path, result.model_dump(mode="json"))
 
 
-def _of_before_tasks(fields: dict[str, Any]) -> dict[str, Any]:
+def _of_version_0_1(fields: dict[str, Any]) -> dict[str, Any]:
     """A result whose figures stood in one flat table, today's way."""
     result = {**fields, "recipe": upgraded(fields["recipe"])}
     result.pop("unknown", None)

@@ -1,4 +1,4 @@
-"""What files from before there were tasks imply: manifests, recipes and results still load."""
+"""The tasks that files of version 0.1 imply: their manifests, recipes and results load."""
 
 from __future__ import annotations
 
