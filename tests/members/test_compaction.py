@@ -95,6 +95,7 @@ def masks_for(draw: st.DrawFn, layout: Layout, network: nn.Module) -> dict[str, 
     return masks
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(st.data(), networks(), st.sampled_from(["outgoing", "incoming"]))
 def test_any_compacted_network_gives_the_masked_networks_outputs(data, drawn, grouping):

@@ -14,6 +14,8 @@ from paper.recipes import paper_recipe
 from sparsemble.data import grammar
 from sparsemble.search.jobs import Job, Workplace, chain_key, run_jobs
 
+pytestmark = pytest.mark.slow
+
 PAPER = Path(ptb.__file__).parent
 TINY = {
     "data.name": "grammar",

@@ -269,6 +269,7 @@ class TestMiniBatchRegression:
         assert moments[1, 2] == pytest.approx(problem.posterior_mean)
         problem.check(theta, moments)
 
+    @pytest.mark.slow
     @BOTH_NOISES
     def test_psgld_has_within_five_percent_the_law_of_sgld_at_the_preconditioned_rate(self, noise):
         problem, rate = Regression(), 0.05
