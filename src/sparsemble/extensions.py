@@ -114,26 +114,9 @@ def open_union(
         return next((kind for kind, cls in known.items() if type(value) is cls), OWN_KIND)
 
     def own(value: Any) -> Settings:
-        fields, name = {}, repr(value)
-        if isinstance(value, dict):
-            fields = {key: field for key, field in value.items() if key != "kind"}
-            value = value["kind"]
-        if isinstance(value, str):
-            if ":" not in value:
-                raise InputError(f"must be a section whose kind is {expected}")
-            name, value = value, imported(value)
-        if isinstance(value, type) and issubclass(value, base):
-            if inspect.isabstract(value):
-                missing = ", ".join(sorted(value.__abstractmethods__))
-                raise InputError(f"{name} does not define {missing}")
-            return value(**fields)
-        if fields:
-            raise InputError(f"{name} is no class of settings: it takes no {', '.join(fields)}")
-        if isinstance(value, base):
-            return value
-        if callable(value) and not isinstance(value, type) and from_function is not None:
-            return from_function(value)
-        raise InputError(f"{name} is no {base.__name__}")
+        if isinstance(value, str) and ":" not in value:
+            raise InputError(f"must be a section whose kind is {expected}")
+        return _own_settings(value, base, from_function)
 
     def written(value: Any, dump: SerializerFunctionWrapHandler, how: SerializationInfo) -> Any:
         if type(value) in kinds:
@@ -159,6 +142,30 @@ def open_union(
         # Around the whole union: within it, pydantic would try the other kinds after an error.
         WrapSerializer(written),
     ]
+
+
+def _own_settings(
+    value: Any, base: type[Settings], from_function: Callable[[Any], Settings] | None
+) -> Settings:
+    """Settings of the user's own: an instance, a section that names a class, or a function."""
+    fields, name = {}, repr(value)
+    if isinstance(value, dict):
+        fields = {key: field for key, field in value.items() if key != "kind"}
+        value = value["kind"]
+    if isinstance(value, str):
+        name, value = value, imported(value)
+    if isinstance(value, type) and issubclass(value, base):
+        if inspect.isabstract(value):
+            missing = ", ".join(sorted(value.__abstractmethods__))
+            raise InputError(f"{name} does not define {missing}")
+        return value(**fields)
+    if fields:
+        raise InputError(f"{name} is no class of settings: it takes no {', '.join(fields)}")
+    if isinstance(value, base):
+        return value
+    if callable(value) and not isinstance(value, type) and from_function is not None:
+        return from_function(value)
+    raise InputError(f"{name} is no {base.__name__}")
 
 
 def kinds_of(union: Any) -> dict[str, type[Settings]]:
