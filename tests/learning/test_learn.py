@@ -34,11 +34,8 @@ def test_the_ensemble_is_sparse_compact_and_better_than_chance(arrays):
     assert learned.ensemble.evaluate(data)["error"] < 0.25
     stages = [(record.stage, record.epoch) for record in learned.history.epochs]
     assert stages == [("chain", e + 1) for e in range(20)] + [("retrain", e + 1) for e in range(10)]
-    assert {finding.question for finding in learned.findings} == {
-        "noise",
-        "stationarity",
-        "diversity",
-    }
+    questions = {finding.question for finding in learned.findings}
+    assert questions >= {"noise", "stationarity", "diversity"}
 
 
 def test_without_pruning_the_members_stay_dense(arrays):

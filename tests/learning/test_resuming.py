@@ -113,7 +113,7 @@ def unstable(collection):
     )
 
 
-@pytest.fixture(scope="module", params=["thinned", "backward"])
+@pytest.fixture(scope="module", params=["means", "thinned", "backward"])
 def undisturbed(request, arrays):
     """Such a chain, and what it gives."""
     chosen = unstable(request.param)

@@ -185,6 +185,7 @@ def settings(**changes) -> ChainSettings:
         "epochs": 1,
         "burn_in": 0,
         "interval": 1,
+        "collection": "thinned",
     }
     return ChainSettings(**(fields | changes))
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from scenarios import mlp, set_parameters
 from sparsemble.errors import InputError
 from sparsemble.layouts import layout_of
-from sparsemble.priors import Gaussian, GroupSparse, Laplace, NoPrior, Prior, SumPrior
+from sparsemble.priors import BoundPrior, Gaussian, GroupSparse, Laplace, NoPrior, Prior, SumPrior
 
 PENALTY = 0.03
 
@@ -236,3 +236,48 @@ def test_a_bad_term_of_a_sum_is_named():
 def test_a_sum_of_nothing_known_is_refused():
     with pytest.raises(InputError, match="ridge"):
         SumPrior(terms=[{"kind": "ridge", "penalty": 1}])
+
+
+@pytest.mark.parametrize(
+    "prior",
+    [
+        Gaussian(penalty=0.3),
+        Laplace(penalty=0.3),
+        GroupSparse(penalty=0.3),
+        SumPrior(terms=(GroupSparse(penalty=0.3),)),
+    ],
+)
+def test_a_proximal_step_ends_where_nothing_nearby_is_better(prior):
+    """The definition: it minimises half the squared distance plus the step times the penalty."""
+    step = 0.4
+    net = network()
+    start = {name: p.detach().clone() for name, p in net.named_parameters()}
+    moved = {name: tensor.clone() for name, tensor in start.items()}
+    bound = prior.bind(layout_of(net, "outgoing"), moved)
+    bound.shrink(step)
+
+    def energy() -> float:
+        distance = sum((moved[name] - start[name]).square().sum() / 2 for name in moved)
+        return float(distance + step * bound.value())
+
+    least = energy()
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(200):
+        kept = {name: tensor.clone() for name, tensor in moved.items()}
+        for tensor in moved.values():
+            tensor += 1e-3 * torch.randn(tensor.shape, generator=generator, dtype=tensor.dtype)
+        assert energy() > least
+        for name, tensor in moved.items():
+            tensor.copy_(kept[name])
+
+
+def test_a_prior_without_a_proximal_step_says_what_to_do_instead():
+    class Plain(BoundPrior):
+        def value(self):
+            return torch.zeros(())
+
+        def add_gradient(self, gradients):
+            return
+
+    with pytest.raises(InputError, match="Plain has no proximal step"):
+        Plain().shrink(0.1)

@@ -14,6 +14,7 @@ from sparsemble.priors import NoPrior
 from sparsemble.samplers import SGLD, Constant
 from sparsemble.stages import Chain, DivergenceSettings
 from sparsemble.stages.chain import ChainIdentity
+from sparsemble.stages.updates import Update
 from sparsemble.tasks import Classification, Forward
 
 
@@ -73,8 +74,10 @@ def test_one_member_that_collapses_is_noticed_among_many():
         task=training.task,
         forward=Collapsing(scale, targets, after=3),
         batches=InOrder(data.inputs, targets),
-        prior=NoPrior().bind(feedforward_layout(nn.Sequential(nn.Linear(1, 1))), {}),
-        sampler=SGLD([scale], 1e-9, num_data=50, temperature=0.0),
+        update=Update(
+            SGLD([scale], 1e-9, num_data=50, temperature=0.0),
+            NoPrior().bind(feedforward_layout(nn.Sequential(nn.Linear(1, 1))), {}),
+        ),
         schedule=Constant(lr=1e-9),
         batch_dims=1,
         divergence=DivergenceSettings(max_rollbacks=0),

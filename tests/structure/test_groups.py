@@ -292,6 +292,28 @@ def test_penalty_and_gradient_equal_autograds_on_any_families(family, zeroed, se
         torch.testing.assert_close(gradient, expected, rtol=1e-10, atol=1e-10)
 
 
+@settings(max_examples=100)
+@given(
+    overlapping_families(), st.integers(0, 2), st.sampled_from([0.05, 0.4]), st.integers(0, 1000)
+)
+def test_shrinking_multiplies_a_weight_by_what_each_of_its_groups_leaves(
+    family, zeroed, amount, seed
+):
+    layout, shapes = family
+    tensors = random_weights(layout, shapes, zeroed, seed)
+    expected = {name: tensor.clone() for name, tensor in tensors.items()}
+    for group in naive_groups(layout, tensors):
+        own = torch.cat([tensors[name][mask] for name, mask in group.items()])
+        norm = float(own.norm())
+        left = max(0.0, 1 - amount * math.sqrt(len(own)) / norm) if norm else 0.0
+        for name, mask in group.items():
+            expected[name][mask] *= left
+    GroupTerms(layout, tensors).shrink(amount)
+    for name, tensor in tensors.items():
+        torch.testing.assert_close(tensor, expected[name], rtol=1e-10, atol=1e-12)
+        assert torch.equal(tensor == 0, expected[name] == 0)
+
+
 @settings(max_examples=60)
 @given(overlapping_families(), st.integers(0, 1000))
 def test_members_stacked_along_a_leading_dimension_are_kept_apart(family, seed):

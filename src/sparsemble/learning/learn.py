@@ -250,12 +250,13 @@ def _findings(
     """What the history and the members' predictions say about the recipe."""
     burn_in = recipe.chain.burn_in
     if held is None or len(ensemble) < 2:
-        return diagnose(history.epochs, burn_in=burn_in)
+        return diagnose(history.epochs, burn_in=burn_in, jumps=history.jumps)
     evidence, _ = evidence_of(ensemble, held)
     diversity = float(ensemble.task.diversity(evidence).double().mean())
     return diagnose(
         history.epochs,
         burn_in=burn_in,
+        jumps=history.jumps,
         diversity=diversity,
         diversity_text=ensemble.task.diversity_text(diversity, held.name),
         seen=held.seen,

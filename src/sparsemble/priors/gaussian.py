@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+import torch
 from torch import Tensor
 
 from sparsemble.priors.prior import ElementwisePrior
@@ -27,3 +28,7 @@ class Gaussian(ElementwisePrior):
     def slopes(weights: list[Tensor]) -> list[Tensor]:
         """The weights themselves."""
         return weights
+
+    def shrink(self, weights: list[Tensor], amount: float) -> None:
+        """Divided by `1 + amount`."""
+        torch._foreach_div_(weights, 1 + amount)

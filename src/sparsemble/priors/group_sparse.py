@@ -60,6 +60,12 @@ class BoundGroupSparse(BoundPrior):
         if self.penalty:
             self.terms.add_gradient(gradients, self.penalty)
 
+    def shrink(self, step: float) -> None:
+        """Multiply every group by `max(0, 1 − step·λ·√dim_g/‖θ_g‖₂)`."""
+        if self.penalty:
+            with torch.no_grad():
+                self.terms.shrink(step * self.penalty)
+
     def near_zero_groups(self, *, temperature: float, num_data: int, lr: float) -> float:
         """The share whose norm lies within `near_zero_width`."""
         if self.penalty == 0 or not self.terms.families:

@@ -24,3 +24,8 @@ class Laplace(ElementwisePrior):
     def slopes(weights: list[Tensor]) -> list[Tensor]:
         """The signs."""
         return list(torch._foreach_sign(weights))
+
+    def shrink(self, weights: list[Tensor], amount: float) -> None:
+        """Towards zero by `amount`, and no further."""
+        for weight in weights:
+            weight.copy_(torch.nn.functional.softshrink(weight, amount))

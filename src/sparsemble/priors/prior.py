@@ -32,6 +32,13 @@ class BoundPrior(ABC):
     def add_gradient(self, gradients: Mapping[str, Tensor]) -> None:
         """Add the gradient of `value` to `gradients` in place, in closed form."""
 
+    def shrink(self, step: float) -> None:
+        """Move the weights to `argmin ‖θ' − θ‖²/2 + step·value(θ')`, in place: a proximal step.
+
+        Unlike steps along the gradient it can take weights to exactly zero, and leaves them there.
+        """
+        raise _without_shrink(self)
+
     def near_zero_groups(self, *, temperature: float, num_data: int, lr: float) -> float:
         """Share of the groups that the prior holds near zero; NaN where it knows no groups."""
         return math.nan
@@ -95,6 +102,10 @@ class ElementwisePrior(StrengthPrior):
     def slopes(weights: list[Tensor]) -> list[Tensor]:
         """The gradient of `term` for each tensor."""
 
+    def shrink(self, weights: list[Tensor], amount: float) -> None:
+        """The proximal step of `amount·term`, in place."""
+        raise _without_shrink(self)
+
     def bind(self, layout: Layout, parameters: Mapping[str, Tensor], **_: Any) -> BoundPrior:
         """Attach to the layout's weights."""
         return _BoundElementwise(self, {name: parameters[name] for name in layout.weights})
@@ -113,3 +124,13 @@ class _BoundElementwise(BoundPrior):
         slopes = self.prior.slopes(list(self.weights.values()))
         targets = [gradients[name] for name in self.weights]
         torch._foreach_add_(targets, slopes, alpha=self.prior.penalty)
+
+    def shrink(self, step: float) -> None:
+        with torch.no_grad():
+            self.prior.shrink(list(self.weights.values()), step * self.prior.penalty)
+
+
+def _without_shrink(prior: Prior | BoundPrior) -> InputError:
+    return InputError(
+        f"{type(prior).__name__} has no proximal step (shrink): take chain.prior_step = 'gradient'"
+    )

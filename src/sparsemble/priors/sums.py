@@ -67,6 +67,11 @@ class BoundSum(BoundPrior):
         for term in self.terms:
             term.add_gradient(gradients)
 
+    def shrink(self, step: float) -> None:
+        """One term after the other: the joint map to first order in the step."""
+        for term in self.terms:
+            term.shrink(step)
+
     def near_zero_groups(self, *, temperature: float, num_data: int, lr: float) -> float:
         """As the first term says that knows groups."""
         shares = (

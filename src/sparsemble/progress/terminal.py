@@ -13,7 +13,7 @@ from rich.table import Column
 
 from sparsemble.pages.numbers import duration
 from sparsemble.progress.remaining import Speed
-from sparsemble.stages import Callback, ChainState, EpochRecord, Rollback, SampleRecord
+from sparsemble.stages import Callback, ChainState, EpochRecord, Jump, Rollback, SampleRecord
 
 _WORDS = {"chain": "sampling", "retrain": "retraining"}
 
@@ -94,6 +94,14 @@ class TerminalProgress(Callback):
         self._console.print(
             f"{self._label}: diverged at step {rollback.step} ({rollback.reason}); went back to "
             f"step {rollback.back_to}, learning rate × {rollback.lr_factor:.2f}",
+            style="yellow",
+        )
+
+    def jumped(self, jump: Jump) -> None:
+        """Say that a mean was useless."""
+        self._console.print(
+            f"{self._label}: the mean of the weights up to step {jump.step} was useless (loss "
+            f"{jump.mean:.3g}, of the last iterate {jump.iterate:.3g}), and the iterate was taken",
             style="yellow",
         )
 

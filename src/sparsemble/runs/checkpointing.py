@@ -21,7 +21,7 @@ from sparsemble.stages import (
     Sample,
     SampleRecord,
 )
-from sparsemble.stages.history import Record
+from sparsemble.stages.history import Jump, Record
 
 CHECKPOINT_EVERY = 45.0
 
@@ -103,6 +103,11 @@ class Checkpointing(Callback):
         """One more line of the trace."""
         self._record(record)
         self._forward.measured(record)
+
+    def jumped(self, jump: Jump) -> None:
+        """One more line of the trace."""
+        self._record(jump)
+        self._forward.jumped(jump)
 
     def rolled_back(self, rollback: Rollback, save: Callable[[], ChainState]) -> None:
         """Record, and forget what the rollback undid: only once a checkpoint stands before it."""

@@ -42,7 +42,7 @@ from sparsemble.recipes.recipe import named_code
 from sparsemble.runs.notes import CheckpointNote, Note, RunNote, SampleNote, StageNote
 from sparsemble.runs.provenance import provenance
 from sparsemble.stages import ChainState, Sample
-from sparsemble.stages.history import EpochRecord, History, Record, Rollback, SampleRecord
+from sparsemble.stages.history import EpochRecord, History, Jump, Record, Rollback, SampleRecord
 from sparsemble.store import (
     full_disk_explained,
     inside,
@@ -57,6 +57,7 @@ from sparsemble.store import (
 _KINDS: dict[str, type[Record]] = {
     "epoch": EpochRecord,
     "sample": SampleRecord,
+    "jump": Jump,
     "rollback": Rollback,
 }
 """What a line of a trace can be."""

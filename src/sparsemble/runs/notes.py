@@ -62,6 +62,13 @@ class WatchNote(Note):
     best: Finite | None
 
 
+class MeanNote(Note):
+    """Of a `WindowMean`."""
+
+    since: Count
+    count: Count
+
+
 class StateNote(Note):
     """Of a state that a chain can return to."""
 
@@ -69,6 +76,7 @@ class StateNote(Note):
     epoch_loss: Finite
     epoch_seconds: NotNegative
     watch: WatchNote
+    mean: MeanNote | None = None
 
 
 class CheckpointNote(StateNote):

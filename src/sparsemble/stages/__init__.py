@@ -9,7 +9,7 @@ from sparsemble.stages.chain import Chain, ChainState
 from sparsemble.stages.collection import collection_steps
 from sparsemble.stages.diagnostics import Finding, diagnose
 from sparsemble.stages.divergence import DivergenceSettings
-from sparsemble.stages.history import EpochRecord, History, Rollback, SampleRecord
+from sparsemble.stages.history import EpochRecord, History, Jump, Rollback, SampleRecord
 from sparsemble.stages.pruning import PruneSettings, prune
 from sparsemble.stages.retraining import RetrainSettings, retrain
 from sparsemble.stages.sampling import ChainSettings, Sample, draw_samples
@@ -24,6 +24,7 @@ __all__ = [
     "EpochRecord",
     "Finding",
     "History",
+    "Jump",
     "PruneSettings",
     "RetrainSettings",
     "Rollback",

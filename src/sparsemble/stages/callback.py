@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sparsemble.stages.history import EpochRecord, Rollback, SampleRecord
+from sparsemble.stages.history import EpochRecord, Jump, Rollback, SampleRecord
 
 if TYPE_CHECKING:
     from sparsemble.stages.chain import ChainState
@@ -36,6 +36,9 @@ class Callback:
 
     def measured(self, record: SampleRecord) -> None:
         """The running ensemble was measured with a new sample or member in it."""
+
+    def jumped(self, jump: Jump) -> None:
+        """The mean of an interval was useless, and its last iterate is the sample instead."""
 
     def rolled_back(self, rollback: Rollback, save: Callable[[], ChainState]) -> None:
         """A divergence was undone; `save()` gives the state that the chain went back to."""

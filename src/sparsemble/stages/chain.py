@@ -1,18 +1,18 @@
 """One chain: the loop both stages run.
 
-A step is, in this order: backward, masks, clip, prior, sampler. Stage 1 runs it on a network at a
-temperature; an SGD baseline is the same at temperature 0; retraining is the same on a stack of
-members, where masks keep the gradients of pruned weights out, also of the norm that is clipped:
-without noise such weights stay 0, where no prior moves them. A chain can be stopped after any step
-and resumed from `state()` to the same bits. If it diverges it returns to a good state, with a new
-noise, another order of the data and a lower rate; if that does not help, to an earlier one.
+A step is, in this order: augment, backward, masks, clip, prior, sampler. Stage 1 runs it on a
+network at a temperature; an SGD baseline is the same at temperature 0; retraining is the same on a
+stack of members, where masks keep the gradients of pruned weights out, also of the norm that is
+clipped: without noise such weights stay 0, where no prior moves them. A chain can be stopped after
+any step and resumed from `state()` to the same bits. If it diverges it returns to a good state,
+with a new noise, another order of the data and a lower rate; if that does not help, to an earlier
+one.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -22,12 +22,14 @@ from torch import Tensor
 
 from sparsemble.data import Batches
 from sparsemble.errors import CorruptFileError, DivergedError
-from sparsemble.priors import BoundPrior
-from sparsemble.samplers import Sampler, Schedule
+from sparsemble.samplers import Schedule
 from sparsemble.seeds import derive
+from sparsemble.stages.averaging import WindowMean
 from sparsemble.stages.callback import Callback
 from sparsemble.stages.divergence import DivergenceSettings, DivergenceWatch
 from sparsemble.stages.history import EpochRecord, Rollback
+from sparsemble.stages.random_streams import RandomStream
+from sparsemble.stages.updates import Update
 from sparsemble.tasks import Forward, Task
 
 
@@ -57,12 +59,13 @@ class Chain:
         task: Whose loss is descended.
         forward: From inputs to outputs with these parameters.
         batches: The training data.
-        prior: On these parameters.
-        sampler: Moves them by their gradients.
+        update: Moves them by their gradients, by a prior and by noise.
         schedule: The learning rate over time, in epochs.
+        augment: Perturbs the inputs of every batch.
         masks: Weights that take part; gradients of the others are left out.
         clip: Limit of the gradient's norm, before prior and noise.
         autocast: Compute the network in bfloat16 where that is safe.
+        average_every: Keep the mean of the parameters, taken in every so many steps.
         batch_dims: How many leading dimensions of the parameters count members.
         divergence: When the chain is thrown back.
         callback: Told what happens.
@@ -76,12 +79,13 @@ class Chain:
         task: Task,
         forward: Forward,
         batches: Batches,
-        prior: BoundPrior,
-        sampler: Sampler,
+        update: Update,
         schedule: Schedule,
+        augment: Callable[[Tensor], Tensor] | None = None,
         masks: Mapping[str, Tensor] | None = None,
         clip: float | None = None,
         autocast: bool = False,
+        average_every: int | None = None,
         batch_dims: int = 0,
         divergence: DivergenceSettings | None = None,
         callback: Callback | None = None,
@@ -92,9 +96,9 @@ class Chain:
         self._task = task
         self._forward = forward
         self._batches = batches
-        self._prior = prior
-        self._sampler = sampler
+        self._update = update
         self._schedule = schedule
+        self._augment = augment
         self._clip = clip
         self._autocast = autocast
         self._batch_dims = batch_dims
@@ -112,14 +116,15 @@ class Chain:
         self._lr_factor = 1.0
         self._epoch_loss = self._epoch_seconds = 0.0
         self._rest: Iterator[tuple[Tensor, Tensor]] | None = None
-        self._running = False
         self._reason: str | None = None
-        self._random = _seeded_states(derive(identity.seed, "dropout", 0), self._device)
+        self._random = RandomStream(derive(identity.seed, "dropout", 0), self._device)
+        self.mean = None if average_every is None else WindowMean(self._tensors, average_every)
+        """Of the parameters since its own beginning, if asked for."""
         self._good = self._earlier = self._snapshot()
 
     def run(self, until: int) -> bool:
         """Go on until `until` steps are done; `False` if a divergence threw the chain back."""
-        with self._random_stream():
+        with self._random.held():
             while self.step < until:
                 if not self._run_epoch(until):
                     self._roll_back()
@@ -148,6 +153,8 @@ class Chain:
             if self._reason is not None:
                 return False
             self.step += 1
+            if self.mean is not None:
+                self.mean.stepped(self.step)
             self._epoch_loss += loss
             self._epoch_seconds = perf_counter() - began
             if self.step % self._batches.steps == 0:
@@ -162,9 +169,9 @@ class Chain:
     def _advance(self, inputs: Tensor, targets: Tensor) -> tuple[float, float]:
         """One step; the loss summed over members, and that of the worst of them."""
         inputs, targets = inputs.to(self._device), targets.to(self._device)
-        lr = self._schedule(self.step / self._batches.steps) * self._lr_factor
-        for group in self._sampler.param_groups:
-            group["lr"] = lr
+        if self._augment is not None:
+            inputs = self._augment(inputs)
+        self._update.set_lr(self._schedule(self.step / self._batches.steps) * self._lr_factor)
         for tensor in self._tensors:
             tensor.grad = None
         with torch.autocast(inputs.device.type, torch.bfloat16, enabled=self._autocast):
@@ -182,9 +189,7 @@ class Chain:
             torch._foreach_mul_(masked, list(self._masks.values()))
         if self._clip is not None:
             clip_gradients(list(gradients.values()), self._clip, self._batch_dims)
-        with torch.no_grad():
-            self._prior.add_gradient(gradients)
-            self._sampler.step()
+        self._update(self.step + 1, gradients)
         total = loss.item()
         return total, float(losses.detach().max()) if losses.ndim else total
 
@@ -194,7 +199,7 @@ class Chain:
         self._epoch_loss = self._epoch_seconds = 0.0
         metric, figure = self._task.loss_figure(loss, self._batches)
         with torch.no_grad():
-            penalty = float(self._prior.value()) / self._members
+            penalty = float(self._update.prior.value()) / self._members
         self._callback.epoch_ended(
             EpochRecord(
                 stage=self.identity.stage,
@@ -204,8 +209,7 @@ class Chain:
                 potential=loss + penalty,
                 metric=metric,
                 figure=figure,
-                lr=self._sampler.param_groups[0]["lr"],
-                noise_to_drift=self._sampler.noise_to_drift(),
+                **self._update.figures(),
                 near_zero_groups=self._near_zero_groups(),
                 seconds=seconds,
             )
@@ -217,10 +221,7 @@ class Chain:
         """What the prior holds near zero; of members that are retrained nothing is asked."""
         if self._batch_dims or self.identity.stage != "chain":
             return math.nan
-        group = self._sampler.param_groups[0]
-        return self._prior.near_zero_groups(
-            temperature=group["temperature"], num_data=self._sampler.num_data, lr=group["lr"]
-        )
+        return self._update.near_zero_groups()
 
     def _roll_back(self) -> None:
         """Return to a good state with another noise, order of the data and lower rate.
@@ -238,8 +239,8 @@ class Chain:
         diverged_at = self.step + 1
         self._load(self._good)
         self._good = self._earlier
-        self._sampler.reseed(derive(self.identity.seed, "noise", self._rollbacks))
-        torch.manual_seed(derive(self.identity.seed, "dropout", self._rollbacks))
+        self._update.sampler.reseed(derive(self.identity.seed, "noise", self._rollbacks))
+        self._random.reseed(derive(self.identity.seed, "dropout", self._rollbacks))
         self._callback.rolled_back(
             Rollback(
                 self.identity.stage,
@@ -262,7 +263,7 @@ class Chain:
             kept["earlier"] = self._earlier
         for place, good in kept.items():
             tensors |= {f"{place}/{name}": tensor for name, tensor in good.tensors.items()}
-        tensors |= _random_states(self._device) if self._running else self._random
+        tensors |= self._random.state()
         numbers = {
             **now.numbers,
             "chain": self.identity.number,
@@ -274,12 +275,9 @@ class Chain:
 
     def resume(self, state: ChainState) -> None:
         """Go back to a saved state; one of another chain is a `CorruptFileError`."""
-        current = {
-            k: t for k, t in state.tensors.items() if not k.startswith(("good/", "earlier/"))
-        }
         try:
-            self._random = {key: current.pop(key) for key in self._random}
-            self._load(ChainState(current, state.numbers))
+            self._random.restore(state.tensors)
+            self._load(state)
         except (LookupError, RuntimeError, TypeError, ValueError) as error:
             where = f"{self.identity.stage} {self.identity.number}"
             raise CorruptFileError(
@@ -301,7 +299,7 @@ class Chain:
         """Parameters, sampler, carried state and position; not what a rollback must not undo."""
         tensors = {f"parameter/{n}": p.detach().clone() for n, p in self.parameters.items()}
         tensors |= {f"carried/{name}": t.clone() for name, t in self._forward.state().items()}
-        sampler = self._sampler.state_dict()
+        sampler = self._update.sampler.state_dict()
         for index, buffers in sampler["state"].items():
             tensors |= {f"sampler/{index}/{name}": b.clone() for name, b in buffers.items()}
         tensors |= {f"noise/{k}": state for k, state in enumerate(sampler["noise"])}
@@ -311,55 +309,36 @@ class Chain:
             "epoch_seconds": self._epoch_seconds,
             "watch": self._watch.numbers(),
         }
+        if self.mean is not None:
+            means, numbers["mean"] = self.mean.state()
+            tensors |= {f"mean/{number}": mean for number, mean in means.items()}
         return ChainState(tensors, numbers)
 
     def _load(self, state: ChainState) -> None:
         self.move_to({name: state.tensors[f"parameter/{name}"] for name in self.parameters})
-        sampler = self._sampler.state_dict()
+        sampler = self._update.sampler.state_dict()
         sampler["state"] = {}
-        carried = {}
+        carried, means = {}, {}
         for key, tensor in state.tensors.items():
             kind, _, rest = key.partition("/")
             if kind == "carried":
                 carried[rest] = tensor
+            elif kind == "mean":
+                means[rest] = tensor
             elif kind == "sampler":
                 index, _, name = rest.partition("/")
                 sampler["state"].setdefault(int(index), {})[name] = tensor.clone()
             elif kind == "noise":
                 sampler["noise"][int(rest)] = tensor
-        self._sampler.load_state_dict(sampler)
+        self._update.sampler.load_state_dict(sampler)
         self._forward.restore(carried)
+        if self.mean is not None:
+            self.mean.restore(means, state.numbers["mean"])
         self.step = state.numbers["step"]
         self._rest = None
         self._epoch_loss = state.numbers["epoch_loss"]
         self._epoch_seconds = state.numbers["epoch_seconds"]
         self._watch.restore(state.numbers["watch"])
-
-    @contextmanager
-    def _random_stream(self) -> Iterator[None]:
-        """Hold the global generator (dropout takes no other), then give the caller's back.
-
-        Denormal floats, which a sparse prior produces in plenty, are flushed meanwhile: they slow
-        a CPU many times over. That holds for this thread and those it starts; the command line
-        asks for it before there are any.
-        """
-        outer = _random_states(self._device)
-        _set_random_states(self._random, self._device)
-        flushed = _denormals_are_flushed()
-        torch.set_flush_denormal(True)
-        self._running = True
-        try:
-            yield
-        finally:
-            self._running = False
-            self._random = _random_states(self._device)
-            _set_random_states(outer, self._device)
-            torch.set_flush_denormal(flushed)
-
-
-def _denormals_are_flushed() -> bool:
-    half = torch.tensor(torch.finfo(torch.float32).tiny) / 2
-    return float(half) == 0
 
 
 def clip_gradients(gradients: Sequence[Tensor], limit: float, batch_dims: int = 0) -> None:
@@ -376,26 +355,3 @@ def _part(state: ChainState, place: str) -> ChainState:
     prefix = f"{place}/"
     tensors = {k.removeprefix(prefix): t for k, t in state.tensors.items() if k.startswith(prefix)}
     return ChainState(tensors, state.numbers[place])
-
-
-def _seeded_states(seed: int, device: torch.device) -> dict[str, Tensor]:
-    """States of the global generators that dropout on a device may draw from."""
-    states = {"random": torch.Generator().manual_seed(seed).get_state()}
-    if device.type != "cpu":
-        states[f"random on {device.type}"] = torch.Generator(device).manual_seed(seed).get_state()
-    return states
-
-
-def _random_states(device: torch.device) -> dict[str, Tensor]:
-    states = {"random": torch.get_rng_state()}
-    if device.type != "cpu":
-        own: Tensor = torch.get_device_module(device).get_rng_state(device)
-        states[f"random on {device.type}"] = own
-    return states
-
-
-def _set_random_states(states: Mapping[str, Tensor], device: torch.device) -> None:
-    torch.set_rng_state(states["random"])
-    if device.type != "cpu":
-        own = states[f"random on {device.type}"]
-        torch.get_device_module(device).set_rng_state(own, device)

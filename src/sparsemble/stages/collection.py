@@ -1,7 +1,8 @@
-"""Which iterates of a chain become samples (Section 3.1).
+"""What of a chain becomes samples (Section 3.1, and beyond).
 
-*Thinned*: every `interval` epochs after `burn_in`, the default, because samples far apart are less
-correlated. *Backward*: the last `samples` iterates.
+*Means*: the mean of the weights over every `interval` epochs after `burn_in`, the default.
+*Thinned*: the iterates at the end of every interval, because samples far apart are less correlated.
+*Backward*: the last `samples` iterates.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Literal
 
 from sparsemble.errors import InputError
 
-Collection = Literal["thinned", "backward"]
+Collection = Literal["means", "thinned", "backward"]
 
 
 def collection_steps(

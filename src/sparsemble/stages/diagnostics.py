@@ -1,7 +1,8 @@
 """Chain diagnostics in plain words: what a user can act on.
 
-Three questions. Does the injected noise dominate the gradient, or vanish beside it? Is the trace of
-the potential stationary after burn-in? Do the members predict differently?
+Four questions. Does the injected noise dominate the gradient, or vanish beside it? Is the trace of
+the potential stationary after burn-in? Did the chain jump, so that means of it were useless? Do the
+members predict differently?
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Literal
 
 import torch
 
-from sparsemble.stages.history import EpochRecord
+from sparsemble.stages.history import EpochRecord, Jump
 
 _ALIKE = 1e-3
 """Members that differ by less predict as one."""
@@ -34,6 +35,7 @@ def diagnose(
     epochs: Sequence[EpochRecord],
     *,
     burn_in: int,
+    jumps: Sequence[Jump] = (),
     diversity: float | None = None,
     diversity_text: str = "",
     seen: bool = False,
@@ -43,6 +45,7 @@ def diagnose(
     Args:
         epochs: What the chains recorded.
         burn_in: Epochs that are not judged.
+        jumps: Means that were useless.
         diversity: How differently the members predict, as their task measures it.
         diversity_text: The same in words.
         seen: Were the members trained on the examples it was measured on?
@@ -52,6 +55,8 @@ def diagnose(
     if settled:
         findings.append(_noise(settled))
         findings.append(_stationarity(settled))
+    if jumps:
+        findings.append(_jumps(jumps))
     if diversity is not None:
         findings.append(_diversity(diversity, diversity_text, seen=seen))
     return findings
@@ -92,6 +97,16 @@ def _stationarity(settled: Sequence[EpochRecord]) -> Finding:
         text = f"the potential rises after burn-in (z = {score:.1f}); lower the learning rate"
         return Finding("stationarity", score, "attention", text)
     return Finding("stationarity", score, "good", f"the potential is stationary (z = {score:.1f})")
+
+
+def _jumps(jumps: Sequence[Jump]) -> Finding:
+    worst = max(jumps, key=lambda jump: jump.mean - jump.iterate)
+    text = (
+        f"{len(jumps)} means of the chain's weights were useless (loss {worst.mean:.3g} against "
+        f"{worst.iterate:.3g} of the last iterate, which was taken instead): it jumped, or was "
+        "still on its way; lower the learning rate or lengthen the burn-in"
+    )
+    return Finding("jumps", float(len(jumps)), "attention", text)
 
 
 def _diversity(diversity: float, text: str, *, seen: bool) -> Finding:

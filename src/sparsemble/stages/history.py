@@ -46,6 +46,20 @@ class SampleRecord:
 
 
 @dataclass(frozen=True)
+class Jump:
+    """A mean that was far worse than the iterate it ends in, which was taken instead.
+
+    `mean` and `iterate` are their losses on the same training batches.
+    """
+
+    stage: str
+    chain: int
+    step: int
+    mean: float
+    iterate: float
+
+
+@dataclass(frozen=True)
 class Rollback:
     """A divergence that was detected and undone."""
 
@@ -57,16 +71,16 @@ class Rollback:
     back_to_epoch: int
     lr_factor: float
 
-    def undoes(self, record: EpochRecord | SampleRecord) -> bool:
+    def undoes(self, record: EpochRecord | SampleRecord | Jump) -> bool:
         """Did it happen in the stretch that was thrown away?"""
         if (record.stage, record.chain) != (self.stage, self.chain):
             return False
-        if isinstance(record, SampleRecord):
-            return record.step > self.back_to
-        return record.epoch > self.back_to_epoch
+        if isinstance(record, EpochRecord):
+            return record.epoch > self.back_to_epoch
+        return record.step > self.back_to
 
 
-Record = EpochRecord | SampleRecord | Rollback
+Record = EpochRecord | SampleRecord | Jump | Rollback
 
 
 @dataclass
@@ -76,6 +90,7 @@ class History:
     epochs: list[EpochRecord] = field(default_factory=list)
     samples: list[SampleRecord] = field(default_factory=list)
     rollbacks: list[Rollback] = field(default_factory=list)
+    jumps: list[Jump] = field(default_factory=list)
 
     def add(self, record: Record) -> None:
         """Take a record in; a rollback takes out what it undid."""
@@ -83,10 +98,13 @@ class History:
             self.epochs.append(record)
         elif isinstance(record, SampleRecord):
             self.samples.append(record)
+        elif isinstance(record, Jump):
+            self.jumps.append(record)
         else:
             self.rollbacks.append(record)
             self.epochs = [r for r in self.epochs if not record.undoes(r)]
             self.samples = [r for r in self.samples if not record.undoes(r)]
+            self.jumps = [r for r in self.jumps if not record.undoes(r)]
 
     def of_chains(self, chains: int) -> History:
         """The part of the first `chains` chains."""
@@ -94,6 +112,7 @@ class History:
             [r for r in self.epochs if r.chain < chains],
             [r for r in self.samples if r.chain < chains],
             [r for r in self.rollbacks if r.chain < chains],
+            [r for r in self.jumps if r.chain < chains],
         )
 
     def __add__(self, other: History) -> History:
@@ -101,4 +120,5 @@ class History:
             self.epochs + other.epochs,
             self.samples + other.samples,
             self.rollbacks + other.rollbacks,
+            self.jumps + other.jumps,
         )

@@ -25,6 +25,7 @@ from sparsemble.stages.callback import Callback
 from sparsemble.stages.chain import Chain, ChainIdentity, ChainState
 from sparsemble.stages.divergence import DivergenceSettings
 from sparsemble.stages.sampling import Sample, parameters_of
+from sparsemble.stages.updates import Update
 from sparsemble.structure import Layout
 from sparsemble.tasks import Forward, Task
 
@@ -157,17 +158,19 @@ def _chain(
         task=task,
         forward=group.forward,
         batches=batches,
-        prior=prior.bind(
-            group.layout,
-            group.parameters,
-            sizes=group.members[0].origin.group_sizes,
-            batch_dims=group.batch_dims,
-        ),
-        sampler=SGLD(
-            group.parameters.values(),
-            settings.schedule(0),
-            num_data=batches.num_data,
-            temperature=0.0,
+        update=Update(
+            SGLD(
+                group.parameters.values(),
+                settings.schedule(0),
+                num_data=batches.num_data,
+                temperature=0.0,
+            ),
+            prior.bind(
+                group.layout,
+                group.parameters,
+                sizes=group.members[0].origin.group_sizes,
+                batch_dims=group.batch_dims,
+            ),
         ),
         schedule=settings.schedule,
         masks=group.masks,

@@ -18,10 +18,13 @@ from sparsemble.priors import Prior
 from sparsemble.samplers import AnySampler, AnySchedule, SGLDSettings
 from sparsemble.seeds import derive
 from sparsemble.settings import Positive, Settings
+from sparsemble.stages.averaging import is_useless
 from sparsemble.stages.callback import Callback
 from sparsemble.stages.chain import Chain, ChainIdentity, ChainState
 from sparsemble.stages.collection import Collection, collection_steps
 from sparsemble.stages.divergence import DivergenceSettings
+from sparsemble.stages.history import Jump
+from sparsemble.stages.updates import PriorStep, Update
 from sparsemble.structure import Layout
 from sparsemble.tasks import Task
 
@@ -40,14 +43,20 @@ class ChainSettings(Settings):
     """Length of a chain."""
     chains: Annotated[int, Field(ge=1)] = 1
     """Independent chains."""
-    collection: Collection = "thinned"
-    """Samples at an interval, or the last ones of all iterates."""
+    collection: Collection = "means"
+    """Means of the weights over every interval, the iterates at its end, or the last iterates."""
+    average_every: Annotated[int, Field(ge=1)] = 5
+    """Steps between the iterates that a mean is made of."""
+    every: Annotated[int, Field(ge=1)] = 1
+    """Steps from one prior and noise to the next, which then are as many times as strong."""
+    prior_step: PriorStep = "gradient"
+    """The prior acts by its gradient, or by a proximal step, which makes exact zeros."""
     burn_in: Annotated[int, Field(ge=0)] = 10
     """Epochs before the first interval begins."""
     interval: Annotated[int, Field(ge=1)] = 5
     """Epochs between samples."""
     samples: Annotated[int, Field(ge=1)] | None = None
-    """Samples per chain; by default as many as fit (thinned), required for backward collection."""
+    """Samples per chain; by default as many as fit; required for backward collection."""
     clip: Positive | None = None
     """Limit of the gradient's norm, before prior and noise."""
     autocast: bool = False
@@ -73,7 +82,8 @@ class ChainSettings(Settings):
 
 @dataclass(frozen=True)
 class Sample:
-    """One draw from the posterior: the network's parameters after a step of a chain."""
+    """One draw from the posterior: the network's parameters after a step of a chain, or their mean
+    over the interval that ends there."""
 
     chain: int
     step: int
@@ -119,16 +129,20 @@ def draw_samples(
     for number in range(settings.chains):
         if _next(steps, samples, number) is None:
             continue
-        chain = start_chain(
-            network, layout, task, batches, prior, settings, number, seed, device, callback
+        chain_seed = derive(seed, "chain", number)
+        moving = task.prepared(initial_network(network, number, chain_seed)).to(device)
+        chain = _started(
+            moving, layout, task, batches, prior, settings, number, chain_seed, callback
         )
         if resume is not None and resume.numbers["chain"] == number:
             chain.resume(resume)
         _check_complete(steps, samples, chain)
         callback.started("chain", number, settings.chains, chain.step, steps[-1])
         while (step := _next(steps, samples, number)) is not None:
+            if chain.mean is not None:
+                chain.mean.begin(max(step - settings.interval * batches.steps, 0))
             if chain.run(step):
-                sample = Sample(number, step, parameters_of(chain))
+                sample = Sample(number, step, _collected(chain, moving, task, batches, callback))
                 samples.append(sample)
                 callback.sampled(sample, chain.state)
             else:
@@ -153,8 +167,8 @@ def _check_complete(steps: Sequence[int], samples: Sequence[Sample], chain: Chai
         )
 
 
-def start_chain(
-    source: NetworkSource,
+def _started(
+    network: nn.Module,
     layout: Layout,
     task: Task,
     batches: Batches,
@@ -162,34 +176,50 @@ def start_chain(
     settings: ChainSettings,
     number: int,
     seed: int,
-    device: str | torch.device,
     callback: Callback,
 ) -> Chain:
-    """Chain `number` before its first step."""
-    chain_seed = derive(seed, "chain", number)
-    network = task.prepared(initial_network(source, number, chain_seed)).to(device)
+    """Chain `number` of `network`'s parameters before its first step."""
     network.train()
     parameters = dict(network.named_parameters())
     sampler = settings.sampler.build(
         parameters.values(),
         lr=settings.schedule(0),
         num_data=batches.num_data,
-        seed=derive(chain_seed, "noise", 0),
+        seed=derive(seed, "noise", 0),
     )
     return Chain(
-        ChainIdentity("chain", number, chain_seed),
+        ChainIdentity("chain", number, seed),
         parameters=parameters,
         task=task,
         forward=task.forward(network),
         batches=batches,
-        prior=prior.bind(layout, parameters),
-        sampler=sampler,
+        update=Update(
+            sampler,
+            prior.bind(layout, parameters),
+            every=settings.every,
+            prior_step=settings.prior_step,
+        ),
         schedule=settings.schedule,
         clip=settings.clip,
         autocast=settings.autocast,
+        average_every=settings.average_every if settings.collection == "means" else None,
         divergence=settings.divergence,
         callback=callback,
     )
+
+
+def _collected(
+    chain: Chain, network: nn.Module, task: Task, batches: Batches, callback: Callback
+) -> dict[str, Tensor]:
+    """The mean of the window that ends here, or, if it is useless, the chain's own parameters."""
+    if chain.mean is None:
+        return parameters_of(chain)
+    mean = dict(zip(chain.parameters, chain.mean.value(), strict=True))
+    useless, own, iterate = is_useless(mean, network, task, batches)
+    if useless:
+        callback.jumped(Jump("chain", chain.identity.number, chain.step, own, iterate))
+        return parameters_of(chain)
+    return {name: tensor.cpu() for name, tensor in mean.items()}
 
 
 def initial_network(source: NetworkSource, number: int, seed: int) -> nn.Module:

@@ -77,12 +77,7 @@ class GroupTerms:
 
     def add_gradient(self, gradients: Mapping[str, Tensor], scale: float) -> None:
         """Add `scale·∇penalty` to `gradients`, in place."""
-        for name, tensor in self._tensors.items():
-            torch.mul(tensor, tensor, out=self._squares[name])
-        for total, part in zip(self._sums, self._parts, strict=True):
-            total.into(part, self._squares)
-        # The clamp makes a zero group's factor finite, so that it gives 0·θ = 0.
-        self._buffer.clamp_min_(self._tiny).rsqrt_().mul_(self._roots)
+        self._find_ratios()
         for (name, part), factor in self._factors.items():
             target = part.of(gradients[name], self._batch_dims)
             target.addcmul_(factor.tensor, factor.value(), value=scale)
@@ -92,6 +87,32 @@ class GroupTerms:
                 shape = (*ratios.shape[:-1], *([1] * (own.ndim - ratios.ndim)), ratios.shape[-1])
                 target = total.shared(gradients, pair)
                 target.addcmul_(own, ratios.reshape(shape), value=-scale)
+
+    def shrink(self, amount: float) -> None:
+        """Multiply every group by `max(0, 1 − amount·√d_g/‖θ_g‖₂)`, in place.
+
+        That is the proximal map of `amount·penalty` where groups do not overlap. A weight in
+        several groups is multiplied by each one's factor, which is the map to first order in
+        `amount`, and 0 if any of them is.
+        """
+        self._find_ratios()
+        for factor in self._factors.values():
+            factor.shrink(amount)
+        for total, ratios in zip(self._sums, self._parts, strict=True):
+            for pair in total.overlaps:
+                own = total.shared(self._tensors, pair)
+                shape = (*ratios.shape[:-1], *([1] * (own.ndim - ratios.ndim)), ratios.shape[-1])
+                # Both slots have shrunk it: once is taken back.
+                own.div_(_shrinkage(ratios, amount).clamp_min_(self._tiny).reshape(shape))
+
+    def _find_ratios(self) -> None:
+        """`√d_g/‖θ_g‖₂` of every group into the shared buffer."""
+        for name, tensor in self._tensors.items():
+            torch.mul(tensor, tensor, out=self._squares[name])
+        for total, part in zip(self._sums, self._parts, strict=True):
+            total.into(part, self._squares)
+        # The clamp makes a zero group's ratio finite, so that it gives 0·θ = 0.
+        self._buffer.clamp_min_(self._tiny).rsqrt_().mul_(self._roots)
 
 
 class _SquareSum:
@@ -167,9 +188,24 @@ class _Factor:
 
     def value(self) -> Tensor:
         """The factors, in a shape that broadcasts to the tensor's."""
+        self._lay_out()
+        return _added([_added(along) for along in self._by_dim.values()])
+
+    def shrink(self, amount: float) -> None:
+        """Multiply the tensor by what every family on it leaves, in place."""
+        self._lay_out()
+        for ratios in self._by_dim.values():
+            for along in ratios:
+                self.tensor.mul_(_shrinkage(along, amount))
+
+    def _lay_out(self) -> None:
         for tiled, ratios in self._copies:
             tiled.copy_(ratios)
-        return _added([_added(along) for along in self._by_dim.values()])
+
+
+def _shrinkage(ratios: Tensor, amount: float) -> Tensor:
+    """What is left of groups of these `√d_g/‖θ_g‖₂`; of weights in no group (0) everything."""
+    return (1 - amount * ratios).clamp_min_(0)
 
 
 def _added(tensors: list[Tensor]) -> Tensor:

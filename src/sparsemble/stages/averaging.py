@@ -1,0 +1,99 @@
+"""Means of a chain's weights over a window: better samples than the iterates they are made of.
+
+At a constant rate iterates wander around a region of good networks; their mean lies inside it. It
+predicts better than any of them, costs no more, and bears pruning (averaged SGD, Polyak & Juditsky
+1992; stochastic weight averaging, Izmailov et al. 2018). A chain that jumps from one region to
+another has a useless mean, so every mean is compared with the iterate it ends in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import islice
+
+import torch
+from torch import Tensor, nn
+
+from sparsemble.data import Batches
+from sparsemble.tasks import Task
+
+_CHECKED_STEPS = 20
+"""Batches on which a mean is compared with an iterate."""
+_TOLERATED = 0.05
+"""How much worse a mean may be, as a share of the loss of guessing."""
+
+
+class WindowMean:
+    """The mean of some tensors over the steps since `since`, every `every`-th one of them."""
+
+    def __init__(self, tensors: Sequence[Tensor], every: int) -> None:
+        self._tensors = [tensor.detach() for tensor in tensors]
+        self._every = every
+        self._means = [torch.zeros_like(tensor) for tensor in self._tensors]
+        self.since = 0
+        self.count = 0
+
+    def begin(self, since: int) -> None:
+        """Average from step `since` on; a mean that is under way from there goes on."""
+        if since != self.since:
+            self.since, self.count = since, 0
+
+    @torch.no_grad()
+    def stepped(self, step: int) -> None:
+        """Take the tensors in as they are after a step, if it is one of the window's."""
+        if step > self.since and (step - self.since) % self._every == 0:
+            self.count += 1
+            torch._foreach_lerp_(self._means, self._tensors, 1 / self.count)
+
+    def value(self) -> list[Tensor]:
+        """Copies of the means; of an empty window the tensors as they are."""
+        return [mean.clone() for mean in (self._means if self.count else self._tensors)]
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, int]]:
+        """What a checkpoint keeps: tensors by number, and counts."""
+        tensors = {str(k): mean.clone() for k, mean in enumerate(self._means)} if self.count else {}
+        return tensors, {"since": self.since, "count": self.count}
+
+    @torch.no_grad()
+    def restore(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, int]) -> None:
+        """Go on from `state()`."""
+        self.since, self.count = numbers["since"], numbers["count"]
+        if self.count:
+            for key, mean in enumerate(self._means):
+                mean.copy_(tensors[str(key)])
+
+
+@torch.no_grad()
+def is_useless(
+    mean: Mapping[str, Tensor], network: nn.Module, task: Task, batches: Batches
+) -> tuple[bool, float, float]:
+    """Is a mean clearly worse than the iterate that `network` holds? Also both losses.
+
+    Both are measured on the same training batches, without dropout; the network is left as it was.
+    """
+    iterate = {name: p.detach().clone() for name, p in network.named_parameters()}
+    own = _loss(network, task, batches)
+    _load(network, mean)
+    averaged = _loss(network, task, batches)
+    _load(network, iterate)
+    worse = not averaged <= own + _TOLERATED * task.guess(batches)
+    return worse, averaged, own
+
+
+def _loss(network: nn.Module, task: Task, batches: Batches) -> float:
+    was_training = network.training
+    network.eval()
+    forward = task.forward(network)
+    forward.reset()
+    device = next(network.parameters()).device
+    losses = [
+        float(task.loss(forward(inputs.to(device)), targets.to(device)))
+        for inputs, targets in islice(batches.epoch(0), _CHECKED_STEPS)
+    ]
+    network.train(was_training)
+    return sum(losses) / len(losses)
+
+
+def _load(network: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    for name, parameter in network.named_parameters():
+        parameter.copy_(tensors[name])
