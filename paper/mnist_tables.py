@@ -63,7 +63,7 @@ def _row2(row: Row, result: Result) -> tuple[str, ...]:
     dense = result.flops / result.flops_ratio
     return (
         f"{row.method}, {row.models.split(',')[0]}",
-        f"{100 * recipe.prune.sparsity:.0f} %" if recipe.prune else "–",
+        recipe.prune.target if recipe.prune else "–",
         f"{result.member_parameters[0] / 1000:.0f}K",
         "-".join(map(str, result.structures[0])),
         f"{result.member_flops[0] / 1000:.0f}K ({100 * result.member_flops[0] / dense:.0f} %)",

@@ -115,7 +115,7 @@ def _structure_row(row: Row, result: Result) -> tuple[str, ...]:
     softmax, total = flops.pop("softmax"), result.member_flops[0]
     return (
         row.method,
-        f"{result.recipe.prune.sparsity:.0%}" if result.recipe.prune else "–",
+        result.recipe.prune.target.replace(" ", "") if result.recipe.prune else "–",
         _millions(result.member_parameters[0]),
         "-".join(map(str, result.structures[0])),
         " + ".join(map(_millions, [*flops.values(), softmax])),

@@ -52,7 +52,9 @@ class Learned:
         """Training time of each stage, over all sessions of the run."""
         return {
             stage: sum(record.seconds for record in self.history.epochs if record.stage == stage)
-            for stage in ("chain", "retrain")
+            for stage in dict.fromkeys(
+                ("chain", "retrain", *(record.stage for record in self.history.epochs))
+            )
         }
 
 
@@ -237,7 +239,9 @@ def _claim_stages(run: RunFolder, fitted: Fitted, recipe: Recipe) -> None:
     }
     run.chain.claim(identity)
     after = recipe.model_dump(mode="json", include={"prune", "retrain"})
-    run.retrain.claim({**identity, **after, "chains": recipe.chain.chains})
+    rounds = recipe.prune.steps - 1 if recipe.prune is not None else 0
+    for stage in ("retrain", *(f"prune-{number + 1}" for number in range(rounds))):
+        run.stage(stage).claim({**identity, **after, "chains": recipe.chain.chains})
 
 
 def _digest(text: str) -> str:

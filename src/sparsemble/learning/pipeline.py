@@ -19,7 +19,7 @@ from sparsemble.recipes import Recipe
 from sparsemble.runs.checkpointing import Checkpointing
 from sparsemble.runs.folder import RunFolder, StageFolder
 from sparsemble.stages import Callback, History, Sample, draw_samples, retrain
-from sparsemble.stages.pruning import pruned_member
+from sparsemble.stages.pruning import PruneSettings, pruned_member, within
 from sparsemble.stages.retraining import retrained_together
 from sparsemble.stages.sampling import NetworkSource
 from sparsemble.structure import Layout
@@ -89,22 +89,39 @@ class Pipeline:
         """Prune and compact every sample, or take it as it is."""
         how, fitted = self.recipe.prune, self.fitted
         if how is None:
-            members = [fitted.dense(sample) for sample in samples]
+            return [fitted.dense(sample).to(self.device) for sample in samples]
+        if how.sparsity is None:
+            members = self._prune_to_budget(samples, how)
         else:
             members = [
                 pruned_member(fitted.blank, fitted.layout, s.parameters, how) for s in samples
             ]
-            if self.run is not None:
-                Ensemble(members, fitted.task).save(self.run.pruned)
+        if self.run is not None:
+            Ensemble(members, fitted.task).save(self.run.pruned)
         return [member.to(self.device) for member in members]
+
+    def _prune_to_budget(self, samples: Sequence[Sample], how: PruneSettings) -> list[Member]:
+        """Round by round, trained a little after each but the last."""
+        members = [self.fitted.dense(sample) for sample in samples]
+        *rounds, last = how.shares(len(members))
+        for number, share in enumerate(rounds, start=1):
+            members = [within(member, *share).to(self.device) for member in members]
+            self._train(members, f"prune-{number}", epochs=how.between)
+        return [within(member, *last) for member in members]
 
     def retrain(self, members: Sequence[Member]) -> None:
         """Stage 2, in place."""
+        if self.recipe.retrain is not None:
+            self._train(members, "retrain")
+
+    def _train(self, members: Sequence[Member], stage: str, epochs: int | None = None) -> None:
+        """Retrain members; before the last round of pruning for a few `epochs` only."""
         how, fitted = self.recipe.retrain, self.fitted
-        if how is None:
-            return
+        assert how is not None
+        if epochs is not None:
+            how = how.model_copy(update={"epochs": epochs})
         groups = retrained_together(members)
-        keeping = self._keeping("retrain", lambda sample: groups[sample.chain])
+        keeping = self._keeping(stage, lambda sample: groups[sample.chain])
         state, finished = keeping.resume()
         retrain(
             members,
@@ -112,6 +129,7 @@ class Pipeline:
             fitted.training.batches(how.batch_size),
             self.recipe.prior,
             how,
+            stage=stage,
             seed=self.recipe.seed,
             callback=keeping,
             collected=finished,
@@ -124,6 +142,4 @@ class Pipeline:
         return Checkpointing(self._folder(stage), monitor, self.callback, self.stop)
 
     def _folder(self, stage: str) -> StageFolder | None:
-        if self.run is None:
-            return None
-        return self.run.chain if stage == "chain" else self.run.retrain
+        return None if self.run is None else self.run.stage(stage)

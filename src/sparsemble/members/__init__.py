@@ -1,8 +1,17 @@
 """Members: compact networks with their masks, made by compaction, computed together as a stack."""
 
-from sparsemble.members.compaction import compact, filled, load_tensors, masked
+from sparsemble.members.compaction import compact, compact_further, filled, load_tensors, masked
 from sparsemble.members.member import Member
 from sparsemble.members.sparse_layers import with_sparse_layers
 from sparsemble.members.stack import Stack
 
-__all__ = ["Member", "Stack", "compact", "filled", "load_tensors", "masked", "with_sparse_layers"]
+__all__ = [
+    "Member",
+    "Stack",
+    "compact",
+    "compact_further",
+    "filled",
+    "load_tensors",
+    "masked",
+    "with_sparse_layers",
+]

@@ -70,6 +70,21 @@ def compact(network: nn.Module, layout: Layout, masks: Mapping[str, Tensor]) -> 
     return Member(filled(network, parameters), resized, kept_masks, origin)
 
 
+def compact_further(member: Member, masks: Mapping[str, Tensor]) -> Member:
+    """Prune a member further, and cut it down to what is left.
+
+    Args:
+        member: Pruned and compact already; it is left as it is.
+        masks: Which of its own weights stay.
+    """
+    both = {name: mask & masks.get(name, mask) for name, mask in member.masks.items()}
+    smaller = compact(member.network, member.layout, both)
+    before, now = member.origin, smaller.origin
+    units = {name: before.units[name].cpu()[kept] for name, kept in now.units.items()}
+    origin = Origin(before.sizes, units, before.group_sizes)
+    return Member(smaller.network, smaller.layout, smaller.masks, origin)
+
+
 def filled(network: nn.Module, tensors: Mapping[str, Tensor]) -> nn.Module:
     """A copy of `network` with these parameters."""
     copied = copy.deepcopy(network)

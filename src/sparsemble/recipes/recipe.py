@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema
+from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema, model_validator
 
 from sparsemble.errors import InputError
 from sparsemble.extensions import PATTERN, import_path, imported
@@ -70,6 +70,15 @@ class Recipe(Settings):
     chain: ChainSettings
     prune: PruneSettings | None = None
     retrain: RetrainSettings | None = None
+
+    @model_validator(mode="after")
+    def _rounds_are_trained(self) -> Self:
+        if self.prune is not None and self.prune.steps > 1 and self.retrain is None:
+            raise ValueError(
+                f"prune.steps = {self.prune.steps} needs a [retrain] section: it says how members "
+                "are trained between rounds"
+            )
+        return self
 
     @property
     def code(self) -> tuple[str, ...]:

@@ -25,7 +25,8 @@ def disk_needed(network: nn.Module, recipe: Recipe, steps_per_epoch: int) -> int
     chain = recipe.chain
     samples = chain.chains * len(chain.steps_to_collect(steps_per_epoch))
     needed = samples * weights + _STATES * _BUFFERS * weights
-    kept = 1.0 if recipe.prune is None else 2 * (1 - recipe.prune.sparsity)
+    sparsity = recipe.prune.sparsity if recipe.prune is not None else None
+    kept = 1.0 if sparsity is None else 2 * (1 - sparsity)
     needed += round((2 if recipe.prune is None else 3) * samples * weights * min(kept, 1.0))
     if recipe.retrain is not None:
         # Members are retrained with the zeros of their compact matrices.

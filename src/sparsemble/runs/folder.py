@@ -3,6 +3,7 @@
     run/
       run.json             recipe, seed, versions, commit, threads
       chain/               stage 1: samples, trace, the checkpoint of the chain under way
+      prune-1/, …          the training between rounds of pruning, if there are several
       pruned/              the members before retraining, as a saved ensemble
       retrain/             stage 2: retrained weights, trace, the checkpoint of the retraining
       ensemble/            the result
@@ -225,6 +226,12 @@ class RunFolder:
         if name is None:
             return StageFolder(inside(self.path, "chain"))
         return StageFolder(inside(self.path.parent, name))
+
+    def stage(self, name: str) -> StageFolder:
+        """The folder of a stage: `chain`, `retrain`, or `prune-1` and so on between rounds."""
+        if name == "chain":
+            return self.chain
+        return self.retrain if name == "retrain" else StageFolder(inside(self.path, name))
 
     def _note(self, code: Sequence[str] = ()) -> RunNote:
         with permitted((*self._code, *code), str(self.path)):

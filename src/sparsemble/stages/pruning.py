@@ -1,33 +1,89 @@
-"""Pruning: keep the weights of largest magnitude (Section 3.2).
+"""Pruning: the paper's one threshold on magnitudes (Section 3.2), or units first to a budget.
 
-The paper's rule is one threshold for the whole network, set by the configured overall sparsity.
-Biases are never pruned.
+The paper's rule is one threshold for the whole network, set by the configured overall sparsity. A
+budget says what may be left instead, of FLOPs and of weights, and is reached in several rounds if
+so asked, with some training in between. Biases are never pruned.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from sparsemble.errors import InputError
-from sparsemble.members import Member, compact, filled
+from sparsemble.members import Member, compact, compact_further, filled
 from sparsemble.settings import Settings
+from sparsemble.stages.unit_pruning import prune_units
 from sparsemble.structure import Layout
 
 Scope = Literal["global", "layer"]
 
 
-class PruneSettings(Settings):
-    """How much of every sample is pruned."""
+Share = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+_FIRST_ROUND = 3.0
+"""How many times its share a network keeps after the first of several rounds."""
 
-    sparsity: Annotated[float, Field(ge=0, lt=1)]
-    """Share of the weights that go."""
+
+class PruneSettings(Settings):
+    """How much of every sample is pruned: by a `sparsity`, or to a budget of `flops`, `parameters`
+    or both."""
+
+    sparsity: Annotated[float, Field(ge=0, lt=1)] | None = None
+    """Share of the weights that go, by one threshold."""
     scope: Scope = "global"
     """One threshold for the network, or one per layer."""
+    flops: Share | None = None
+    """FLOPs that are left, as a share of the dense network's: whole units go."""
+    parameters: Share | None = None
+    """Weights that are left, as a share of the dense network's: the largest stay."""
+    per: Literal["ensemble", "member"] = "ensemble"
+    """Is the budget that of all members together, or of each?"""
+    steps: Annotated[int, Field(ge=1)] = 1
+    """Rounds in which a budget is reached; between them members are trained."""
+    between: Annotated[int, Field(ge=1)] = 1
+    """Epochs of training between two rounds, at the first rate of the retraining."""
+
+    @model_validator(mode="after")
+    def _one_rule(self) -> Self:
+        budget = self.flops is not None or self.parameters is not None
+        if budget == (self.sparsity is not None):
+            raise ValueError("give a sparsity, or a budget: flops, parameters, or both")
+        if self.steps > 1 and not budget:
+            raise ValueError(f"steps = {self.steps} is for a budget of flops or parameters")
+        if self.scope != "global" and budget:
+            raise ValueError(f"scope = {self.scope!r} goes with a sparsity, not with a budget")
+        return self
+
+    @property
+    def target(self) -> str:
+        """What is asked for, in tables.
+
+        >>> PruneSettings(sparsity=0.96).target, PruneSettings(flops=1.0, parameters=0.7).target
+        ('96 %', '1.0× FLOPs, 0.7× parameters')
+        """
+        if self.sparsity is not None:
+            return f"{100 * self.sparsity:.0f} %"
+        asked = {"FLOPs": self.flops, "parameters": self.parameters}
+        return ", ".join(f"{share}× {what}" for what, share in asked.items() if share is not None)
+
+    def shares(self, members: int) -> list[tuple[float | None, float | None]]:
+        """What one of so many members keeps after every round, of FLOPs and of weights.
+
+        >>> PruneSettings(flops=0.8, steps=3).shares(members=4)[::2]
+        [(0.6000000000000001, None), (0.2, None)]
+        """
+        each = members if self.per == "ensemble" else 1
+        rounds = range(self.steps - 1, -1, -1)
+        factors = [_FIRST_ROUND ** (left / max(self.steps - 1, 1)) / each for left in rounds]
+        return [(_times(self.flops, factor), _times(self.parameters, factor)) for factor in factors]
+
+
+def _times(share: float | None, factor: float) -> float | None:
+    return None if share is None else share * factor
 
 
 def prune(
@@ -64,9 +120,22 @@ def prune(
 def pruned_member(
     network: nn.Module, layout: Layout, parameters: Mapping[str, Tensor], how: PruneSettings
 ) -> Member:
-    """A sample of `network`, pruned and made compact."""
+    """A sample of `network`, pruned by a sparsity and made compact."""
+    assert how.sparsity is not None
     masks = prune(parameters, layout, sparsity=how.sparsity, scope=how.scope)
     return compact(filled(network, parameters), layout, masks).eval()
+
+
+def within(member: Member, flops: float | None, weights: float | None) -> Member:
+    """A member pruned and made compact to shares of its dense network's FLOPs and weights."""
+    dense = member.dense_cost
+    masks = prune_units(
+        dict(member.network.named_parameters()),
+        member.layout,
+        flops=None if flops is None else flops * dense.flops,
+        weights=None if weights is None else weights * dense.parameters,
+    )
+    return compact_further(member, masks).eval()
 
 
 def _largest(weights: list[Tensor], sparsity: float) -> list[Tensor]:

@@ -71,6 +71,7 @@ def retrain(
     prior: Prior,
     settings: RetrainSettings,
     *,
+    stage: str = "retrain",
     seed: int = 0,
     callback: Callback | None = None,
     collected: Sequence[Sample] = (),
@@ -84,6 +85,7 @@ def retrain(
         batches: The training data in mini-batches.
         prior: The same as in the chain.
         settings: How long, and at which rate.
+        stage: What traces call it.
         seed: Of dropout and of the order of data after a rollback.
         callback: Told what happens.
         collected: What a stopped run of the same members had finished.
@@ -97,7 +99,8 @@ def retrain(
     groups = retrained_together(members)
     for number, group in enumerate(groups):
         trained = _stacked(group, task) if Stack.fits(group) else _alone(group, task)
-        chain = _chain(trained, number, task, batches, prior, settings, seed, callback)
+        identity = ChainIdentity(stage, number, derive(seed, stage, number))
+        chain = _chain(trained, identity, task, batches, prior, settings, callback)
         if number in finished:
             chain.move_to(finished[number].parameters)
             trained.finish()
@@ -105,7 +108,7 @@ def retrain(
             continue
         if resume is not None and resume.numbers["chain"] == number:
             chain.resume(resume)
-        callback.started("retrain", number, len(groups), chain.step, total)
+        callback.started(stage, number, len(groups), chain.step, total)
         while not chain.run(total):
             pass  # thrown back by a divergence, which the callback was told
         trained.finish()
@@ -143,17 +146,16 @@ def _stacked(members: Sequence[Member], task: Task) -> _Group:
 
 def _chain(
     group: _Group,
-    number: int,
+    identity: ChainIdentity,
     task: Task,
     batches: Batches,
     prior: Prior,
     settings: RetrainSettings,
-    seed: int,
     callback: Callback,
 ) -> Chain:
     """The chain that retrains one group, before its first step."""
     return Chain(
-        ChainIdentity("retrain", number, derive(seed, "retrain", number)),
+        identity,
         parameters=group.parameters,
         task=task,
         forward=group.forward,

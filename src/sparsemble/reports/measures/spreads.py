@@ -133,7 +133,7 @@ def histogram(sizes: Tensor, edges: tuple[float, ...]) -> Histogram:
 
 def _thresholds(run: FinishedRun, sample: Sample) -> dict[str, float]:
     how = run.recipe.prune
-    if how is None:
+    if how is None or how.sparsity is None:
         return {}
     masks = prune(sample.parameters, run.layout, sparsity=how.sparsity, scope=how.scope)
     smallest = {

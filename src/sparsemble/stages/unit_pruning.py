@@ -1,0 +1,183 @@
+"""Pruning to a budget: whole units first, then single weights inside.
+
+A unit's worth is the squared norm of the weights that read it, the paper's outgoing group. Units
+go in the order of worth per FLOP saved until the rest is within the FLOPs allowed; of the weights
+that are left the largest stay. Removing whole units first is what makes a network fast: a threshold
+on single weights at equal FLOPs keeps far fewer of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from sparsemble.errors import InputError
+from sparsemble.structure import Layout, Role, SpaceKind
+
+_ROUNDS = 8
+"""What a unit saves depends on how many others are left: found by going round."""
+
+
+def prune_units(
+    parameters: Mapping[str, Tensor],
+    layout: Layout,
+    *,
+    flops: float | None = None,
+    weights: float | None = None,
+) -> dict[str, Tensor]:
+    """Masks of a network within a budget.
+
+    Args:
+        parameters: The network's, by name; what is zero already counts as pruned.
+        layout: Its layout.
+        flops: How many are left at most, for one example; by default all units stay.
+        weights: How many weights are left at most; by default all of the units that stay.
+
+    >>> from sparsemble.layouts import feedforward_layout
+    >>> from torch import nn
+    >>> net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+    >>> _ = nn.init.constant_(net[2].weight[:, :6], 0.01)  # six units that are hardly read
+    >>> masks = prune_units(dict(net.named_parameters()), feedforward_layout(net), flops=24)
+    >>> masks["2.weight"].any(0).nonzero().flatten().tolist()
+    [6, 7]
+    """
+    own = {name: parameters[name].detach().cpu() for name in layout.weights}
+    masks = {name: weight != 0 for name, weight in own.items()}
+    if flops is not None:
+        for name, kept in _units_within(own, layout, flops).items():
+            _remove(masks, layout, name, ~kept)
+    if weights is not None:
+        masks = _largest_within(own, masks, math.floor(weights))
+    return masks
+
+
+def least_flops(parameters: Mapping[str, Tensor], layout: Layout) -> int:
+    """What the network costs with one unit left in every layer: no budget can ask for less."""
+    shapes = {name: parameters[name].shape for name in layout.weights}
+    least = {s.name: 1 if _may_go(s.kind) else s.size for s in layout.spaces}
+    return _flops(layout, shapes, least)
+
+
+def _units_within(own: Mapping[str, Tensor], layout: Layout, limit: float) -> dict[str, Tensor]:
+    """Which units of each space stay, so that the network takes at most `limit` FLOPs."""
+    shapes = {name: weight.shape for name, weight in own.items()}
+    full = {space.name: space.size for space in layout.spaces}
+    worth = _worth(own, layout)
+    kept = {name: torch.ones(len(values), dtype=torch.bool) for name, values in worth.items()}
+    if _flops(layout, shapes, full) <= limit:
+        return kept
+    if (least := least_flops(own, layout)) > limit:
+        raise InputError(
+            f"a budget of {limit:,.0f} FLOPs is too small: with one unit in every layer the "
+            f"network takes {least:,}"
+        )
+    sizes = full
+    for _ in range(_ROUNDS):
+        saved = _saved(layout, shapes, sizes)
+        # A unit that saves nothing (of an embedding, which is not multiplied) stays.
+        ranks = {
+            name: values / saved[name] if saved[name] else torch.full_like(values, math.inf)
+            for name, values in worth.items()
+        }
+        kept = _above_threshold(ranks, layout, shapes, limit)
+        sizes = full | {name: int(stays.sum()) for name, stays in kept.items()}
+    return kept
+
+
+def _above_threshold(
+    ranks: Mapping[str, Tensor], layout: Layout, shapes: Mapping[str, torch.Size], limit: float
+) -> dict[str, Tensor]:
+    """The units that rank above the lowest threshold which meets the limit, one at least."""
+    full = {space.name: space.size for space in layout.spaces}
+    thresholds = torch.cat(list(ranks.values())).unique()
+    thresholds = thresholds[thresholds.isfinite()]
+
+    def above(number: int) -> dict[str, Tensor]:
+        return {name: (own > thresholds[number]) | _best(own) for name, own in ranks.items()}
+
+    low, high = 0, len(thresholds) - 1
+    while low < high:
+        middle = (low + high) // 2
+        sizes = full | {name: int(stays.sum()) for name, stays in above(middle).items()}
+        if _flops(layout, shapes, sizes) <= limit:
+            high = middle
+        else:
+            low = middle + 1
+    return above(low)
+
+
+def _best(values: Tensor) -> Tensor:
+    """Marks the first of the largest: no layer is left without a unit."""
+    best = torch.zeros(len(values), dtype=torch.bool)
+    best[int(values.argmax())] = True
+    return best
+
+
+def _worth(own: Mapping[str, Tensor], layout: Layout) -> dict[str, Tensor]:
+    """The squared norm of what reads each unit, of the spaces whose units may go."""
+    worth = {}
+    for space in layout.spaces:
+        if not _may_go(space.kind):
+            continue
+        total = torch.zeros(space.size, dtype=torch.float64)
+        for slot in layout.slots_of(space.name, Role.CONSUMER):
+            squares = own[slot.parameter].double().square().movedim(slot.dim, 0).flatten(1).sum(1)
+            total += squares[slot.indices(space.size)].sum(1)
+        worth[space.name] = total
+    return worth
+
+
+def _saved(
+    layout: Layout, shapes: Mapping[str, torch.Size], sizes: Mapping[str, int]
+) -> dict[str, float]:
+    """FLOPs that one unit of each space takes, all others being left at `sizes`."""
+    multiplied = _multiplied(layout)
+    saved = {space.name: 0.0 for space in layout.spaces}
+    for slot in layout.slots:
+        if slot.role is not Role.BIAS and slot.parameter in multiplied:
+            shape = layout.shape_with(sizes, slot.parameter, shapes[slot.parameter])
+            each = math.prod(shape) / max(shape[slot.dim], 1)
+            saved[slot.space] += 2 * each * slot.tile * slot.block
+    return saved
+
+
+def _flops(layout: Layout, shapes: Mapping[str, torch.Size], sizes: Mapping[str, int]) -> int:
+    return sum(
+        2 * math.prod(layout.shape_with(sizes, name, shapes[name])) for name in _multiplied(layout)
+    )
+
+
+def _multiplied(layout: Layout) -> set[str]:
+    """The weights that a prediction multiplies by; of an embedding it only picks rows."""
+    return {name for matrix in layout.matrices for name in matrix.parameters}
+
+
+def _may_go(kind: SpaceKind) -> bool:
+    return kind is not SpaceKind.OUTPUT
+
+
+def _remove(masks: Mapping[str, Tensor], layout: Layout, space: str, gone: Tensor) -> None:
+    """Take all weights of some units out."""
+    for slot in layout.slots:
+        if slot.space == space and slot.role is not Role.BIAS:
+            owned = slot.indices(layout.space(space).size)[gone].flatten()
+            masks[slot.parameter].index_fill_(slot.dim, owned, False)
+
+
+def _largest_within(
+    own: Mapping[str, Tensor], masks: Mapping[str, Tensor], count: int
+) -> dict[str, Tensor]:
+    """The `count` largest of the weights that are left."""
+    sizes = torch.cat([(own[name].abs() * mask).flatten() for name, mask in masks.items()])
+    left = sum(int(mask.sum()) for mask in masks.values())
+    if left <= count:
+        return dict(masks)
+    kept = torch.zeros(len(sizes), dtype=torch.bool)
+    kept[sizes.topk(count, sorted=False).indices] = True
+    parts = kept.split([mask.numel() for mask in masks.values()])
+    return {
+        name: part.view(mask.shape) for (name, mask), part in zip(masks.items(), parts, strict=True)
+    }
