@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from scenarios import assert_close_in_law
@@ -103,6 +104,22 @@ def test_the_shift_comes_first_and_the_turn_is_about_the_centre():
     given = images(1, 1, 5, 5)
     both = moved(given, angle=math.pi / 2, right=1.0)
     assert_same(both, moved(moved(given, right=1.0), angle=math.pi / 2))
+
+
+def test_all_together_are_torchs_grid_of_the_inverted_matrix():
+    given, count = images(20, 2, 7, 11), 20
+    angle, size, shear, right, down = torch.rand(5, count, dtype=torch.float64) - 0.5
+    size = 1 + size
+    row = torch.stack([angle.cos(), angle.sin()], -1), torch.stack([-angle.sin(), angle.cos()], -1)
+    leaning = torch.eye(2, dtype=torch.float64).repeat(count, 1, 1)
+    leaning[:, 0, 1] = shear
+    matrix = torch.stack(row, -2) @ leaning * size.view(-1, 1, 1)
+    half = torch.tensor([11 / 2, 7 / 2], dtype=torch.float64)  # pixels in torch's unit
+    inverse = torch.linalg.inv(matrix) * half / half.unsqueeze(-1)
+    shift = -(torch.stack([right, down], -1) / half).unsqueeze(-1)
+    grid = F.affine_grid(torch.cat([inverse, shift], -1), given.shape, align_corners=False)
+    expected = F.grid_sample(given, grid, padding_mode="border", align_corners=False)
+    assert_same(warped(given, angle, size, shear, right, down), expected)
 
 
 def test_every_image_follows_its_own_numbers():
