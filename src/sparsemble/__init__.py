@@ -52,6 +52,7 @@ _HOME = {name: package for package, names in _NAMES.items() for name in names}
 __all__ = sorted(_HOME)
 
 if TYPE_CHECKING:  # the same again, for type checkers: they cannot follow `__getattr__`
+    from sparsemble import augmentations as augmentations
     from sparsemble import cli as cli
     from sparsemble import data as data
     from sparsemble import devices as devices

@@ -8,6 +8,8 @@ import pytest
 import torch
 
 import sparsemble
+from scenarios import assert_close_in_law
+from sparsemble.augmentations import FunctionAugmentation, Several, checked
 from sparsemble.layouts import layout_of
 from sparsemble.recipes import load_recipe
 
@@ -45,7 +47,14 @@ def learned(changes):
 
 
 def test_every_kind_of_extension_has_a_file_on_the_page():
-    assert set(FILES) == {"student.py", "clipped.py", "warm.py", "narrow.py", "counts.py"}
+    assert set(FILES) == {
+        "student.py",
+        "clipped.py",
+        "warm.py",
+        "contrast.py",
+        "narrow.py",
+        "counts.py",
+    }
 
 
 @pytest.mark.parametrize(
@@ -88,6 +97,33 @@ def test_the_sampler_at_temperature_zero_is_clipped_descent(files):
     (0.5 * theta.square().sum()).backward()
     sampler.step()
     assert theta.tolist() == pytest.approx([2.5, -0.1])
+
+
+def test_the_augmentation_multiplies_every_example_by_a_number_of_its_own(files):
+    from contrast import Contrast
+
+    inputs = torch.rand(1000, 5) + 1
+    checked(Contrast(most=0.3), inputs)
+    factors = Contrast(most=0.3)(inputs) / inputs
+    torch.testing.assert_close(factors, factors[:, :1].expand(1000, 5))
+    assert_close_in_law(factors[:, 0], mean=1.0, variance=0.3**2 / 3, excess_kurtosis=-6 / 5)
+
+
+def test_the_augmentation_that_is_a_function_mirrors_about_half_of_the_images(files):
+    from contrast import mirrored
+
+    inputs = torch.rand(1000, 3, 4, 4)
+    checked(FunctionAugmentation(function=mirrored), inputs)
+    found = mirrored(inputs)
+    turned = (found == inputs.flip(-1)).flatten(1).all(1)
+    assert torch.equal(found[~turned], inputs[~turned])
+    assert abs(int(turned.sum()) - 500) < 5 * (1000 * 0.25) ** 0.5
+
+
+@pytest.mark.parametrize("named", ["contrast:mirrored", {"kind": "contrast:Contrast", "most": 0.1}])
+def test_the_augmentations_are_found_by_their_names(files, named):
+    found = Several(parts=[named])
+    assert Several(**found.model_dump()) == found
 
 
 def test_the_grouping_leaves_the_inputs_alone(files):

@@ -6,8 +6,17 @@ from torch import nn
 
 import sparsemble
 from small_runs import network, recipe
+from sparsemble.augmentations import (
+    FunctionAugmentation,
+    InputDropout,
+    InputNoise,
+    Warp,
+    WordDropout,
+)
 from sparsemble.errors import InputError
+from sparsemble.learning.rehearsal import rehearse_augmentation
 from sparsemble.networks import LanguageModel
+from sparsemble.tasks import Classification, LanguageModelling
 
 
 def in_short_floats(*stages):
@@ -99,3 +108,64 @@ def test_the_processor_named_is_the_processor_by_default(arrays, device):
     default = sparsemble.learn(network(), arrays, recipe())
     for one, other in zip(named.ensemble, default.ensemble, strict=True):
         assert all(map(torch.equal, one.parameters(), other.parameters()))
+
+
+# --- augmentations ---------------------------------------------------------------------------
+
+
+def seen_by(given):
+    """An augmentation that notes down what it is given."""
+
+    def note(inputs):
+        given.append(inputs.clone())
+        return inputs
+
+    return FunctionAugmentation(function=note)
+
+
+def test_an_augmentation_is_rehearsed_on_scaled_examples():
+    train, _ = sparsemble.digits()
+    given = []
+    rehearse_augmentation(Classification().training(train), seen_by(given))
+    assert given[0].shape == (2, 64)
+    assert given[0].max() <= 1 < train.inputs.max()
+
+
+def test_an_augmentation_is_rehearsed_on_a_loaders_batches():
+    pairs = list(zip(torch.rand(9, 4, 4), [0, 1, 2] * 3, strict=True))
+    loader = torch.utils.data.DataLoader(pairs, batch_size=3)
+    given = []
+    rehearse_augmentation(Classification().training(loader, outputs=3), seen_by(given))
+    assert given[0].shape == (2, 4, 4)
+
+
+@pytest.mark.parametrize(
+    ("augment", "said"),
+    [
+        (Warp(), "inputs of 8 numbers are no square image"),
+        (WordDropout(), "WordDropout is for words of a text"),
+        (FunctionAugmentation(function=torch.sqrt), "sqrt returns numbers that are not finite"),
+    ],
+)
+def test_an_augmentation_that_does_not_fit_the_data_is_refused(arrays, augment, said):
+    with pytest.raises(InputError, match=said):
+        rehearse_augmentation(Classification().training(arrays), augment)
+
+
+def test_an_augmentation_of_a_text_is_told_its_words_by_the_task():
+    corpus = sparsemble.grammar().beginning(0.01)
+    training = LanguageModelling().training(corpus)
+    with pytest.raises(InputError, match="the text has no <unk>"):
+        rehearse_augmentation(training, WordDropout())
+    with pytest.raises(InputError, match="InputNoise is for scaled numbers"):
+        rehearse_augmentation(training, InputNoise())
+    words, state = corpus.train.clone(), torch.get_rng_state()
+    assert rehearse_augmentation(training, WordDropout(share=0.9, unknown=0)) is None
+    assert torch.equal(corpus.train, words)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_the_rehearsal_of_an_augmentation_uses_nobodys_random_numbers(arrays):
+    state = torch.get_rng_state()
+    assert rehearse_augmentation(Classification().training(arrays), InputDropout()) is None
+    assert torch.equal(torch.get_rng_state(), state)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from sparsemble.augmentations import Augmentation, checked
 from sparsemble.errors import InputError
 from sparsemble.tasks import Scorer, Task, Training
 
@@ -59,6 +60,12 @@ def rehearse_autocast(
             f"{' and '.join(settings)} = true: {device} cannot compute this network in bfloat16 "
             f"({why}); leave it out"
         ) from None
+
+
+def rehearse_augmentation(training: Training, augment: Augmentation) -> None:
+    """Raise `InputError` if the inputs cannot be perturbed so, or are no inputs afterwards."""
+    inputs, _ = next(training.batches(_EXAMPLES).epoch(0))
+    checked(training.task.augmentation(augment), inputs[:_EXAMPLES])
 
 
 def _check_loss(task: Task, outputs: Tensor, targets: Tensor) -> None:

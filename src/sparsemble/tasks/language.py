@@ -22,10 +22,11 @@ from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 from torch import Tensor, nn
 
+from sparsemble.augmentations import Augmentation
 from sparsemble.data import Batches, Corpus, Text, TextBatches, Vocabulary
 from sparsemble.data.named import EXAMPLES, TEXTS
 from sparsemble.data.text import part_of, read_words
-from sparsemble.data.vocabulary import END
+from sparsemble.data.vocabulary import END, UNKNOWN
 from sparsemble.errors import InputError
 from sparsemble.pages.blocks import Section
 from sparsemble.seeds import derive
@@ -155,6 +156,11 @@ class LanguageModelling(Task):
             words = read_words(part_of(path, part) if path.is_dir() else path)
         tokens, unknown = self.vocabulary.encode(words, source)
         return self.evaluation(Text(tokens, source, streams, true_nll, unknown))
+
+    def augmentation(self, given: Augmentation) -> Augmentation:
+        """For a text in these words: `<unk>` may stand for one that is dropped."""
+        words = self.vocabulary.words
+        return given.for_text(len(words), words.index(UNKNOWN) if UNKNOWN in words else None)
 
     def check(self, network: nn.Module, example: Tensor) -> None:
         """Does the network take tokens and a state, and return logits and a state?"""

@@ -18,6 +18,7 @@ import torch
 from pydantic import ConfigDict
 from torch import Tensor, nn
 
+from sparsemble.augmentations import Augmentation
 from sparsemble.data import Batches, Scaling
 from sparsemble.errors import InputError
 from sparsemble.pages.blocks import Section
@@ -252,6 +253,10 @@ class Task(Settings, ABC):
     def prepared(self, network: nn.Module) -> nn.Module:
         """The network with what this task adds to it."""
         return network
+
+    def augmentation(self, given: Augmentation) -> Augmentation:
+        """An augmentation with what this task knows about its inputs."""
+        return given
 
     def check(self, network: nn.Module, example: Tensor) -> None:
         """Raise `InputError` if the network's outputs are not what this task reads."""
