@@ -7,6 +7,7 @@ from torch import nn
 
 import sparsemble
 from small_runs import KillAt, Killed, network, predictions, recipe
+from sparsemble.augmentations import InputDropout
 from sparsemble.errors import InputError
 from sparsemble.priors import GroupSparse
 from sparsemble.runs import RunFolder
@@ -35,6 +36,42 @@ def test_a_run_stopped_anywhere_and_started_again_gives_the_same_bits(
     ]
     saved = sparsemble.Ensemble.load(tmp_path / "ensemble")
     assert np.array_equal(predictions(whole, arrays), saved.predict_proba(arrays[0]))
+
+
+def everything():
+    """A budget reached in rounds, the posterior's targets, perturbed inputs, split steps."""
+    chosen = recipe()
+    assert chosen.retrain is not None
+    perturbed = {"augment": InputDropout(share=0.2)}
+    return recipe(
+        chain=chosen.chain.model_copy(
+            update={"every": 3, "prior_step": "proximal", "average_every": 2, **perturbed}
+        ),
+        prune=PruneSettings(flops=1.0, parameters=0.7, steps=3, between=2),
+        retrain=chosen.retrain.model_copy(update={"targets": 0.5, **perturbed}),
+    )
+
+
+@pytest.fixture(scope="module")
+def all_of_it(arrays):
+    """What such a run gives if nobody disturbs it."""
+    return sparsemble.learn(network(), arrays, everything())
+
+
+@pytest.mark.parametrize(
+    "at", [("chain", 101), ("prune-1", 3), ("prune-2", 9), ("retrain", 1), ("retrain", 70)]
+)
+def test_a_run_with_everything_switched_on_resumes_to_the_same_bits(
+    arrays, all_of_it, tmp_path, monkeypatch, at
+):
+    monkeypatch.setattr("sparsemble.runs.checkpointing.CHECKPOINT_EVERY", 0.0)
+    with pytest.raises(Killed):
+        sparsemble.learn(network(), arrays, everything(), folder=tmp_path, callback=KillAt(*at))
+    resumed = sparsemble.learn(network(), arrays, everything(), folder=tmp_path)
+    assert np.array_equal(predictions(all_of_it, arrays), predictions(resumed, arrays))
+    cost = resumed.ensemble.cost
+    assert cost.flops_ratio <= 1
+    assert cost.parameters_ratio <= 0.7
 
 
 def test_a_run_killed_before_its_first_checkpoint_starts_anew(arrays, whole, tmp_path):

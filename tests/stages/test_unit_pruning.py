@@ -70,7 +70,7 @@ def test_without_a_limit_everything_stays():
 
 def test_a_budget_that_no_network_can_meet_is_refused_with_the_smallest_that_can():
     network = mlp(4, 5, 3)
-    with pytest.raises(InputError, match="7 FLOPs is too small: .* the network takes 8"):
+    with pytest.raises(InputError, match=r"7 FLOPs is too small: .* the network takes 8"):
         prune_units(parameters(network), layout_of(network), flops=7)
 
 

@@ -24,7 +24,7 @@ from sparsemble.errors import InputError
 from sparsemble.layouts import layout_of
 from sparsemble.learning.monitor import evidence_of
 from sparsemble.learning.pipeline import Fitted, Pipeline
-from sparsemble.learning.rehearsal import rehearse, rehearse_autocast
+from sparsemble.learning.rehearsal import rehearse, rehearse_augmentation, rehearse_autocast
 from sparsemble.networks.layers import without_addresses
 from sparsemble.processes.interrupts import stop_requests
 from sparsemble.recipes import Recipe
@@ -112,9 +112,7 @@ def learn(
         if run is not None:
             _claim_stages(run, fitted, recipe)
         pipeline = Pipeline(fitted, recipe, device, run, held, callback, stop)
-        members = pipeline.prune(pipeline.draw())
-        pipeline.retrain(members)
-        ensemble = Ensemble(members, fitted.task).to(device)
+        ensemble = Ensemble(pipeline.members(), fitted.task).to(device)
         if run is not None:
             ensemble.save(run.ensemble)
     history = pipeline.history
@@ -149,10 +147,12 @@ def fit(
     )
     _check_chains_differ(network, blank, recipe)
     blank = training.task.prepared(blank)
+    rehearse(training, blank)
     for stage in (recipe.chain, recipe.retrain):
         if stage is not None:
             training.batches(stage.batch_size)
-    rehearse(training, blank)
+            if stage.augment is not None:
+                rehearse_augmentation(training, stage.augment)
     _check_width(training.task, layout)
     short = [
         f"{name}.autocast"
@@ -185,8 +185,10 @@ def _check_width(task: Task, layout: Layout) -> None:
 
 
 def _check_chains_differ(network: NetworkSource, blank: nn.Module, recipe: Recipe) -> None:
-    by_chance = recipe.chain.sampler.temperature > 0 or any(
-        isinstance(module, nn.Dropout) and module.p for module in blank.modules()
+    by_chance = (
+        recipe.chain.sampler.temperature > 0
+        or recipe.chain.augment is not None
+        or any(isinstance(module, nn.Dropout) and module.p for module in blank.modules())
     )
     if recipe.chain.chains > 1 and not by_chance:
         other = initial_network(network, 1, derive(recipe.seed, "chain", 1))

@@ -61,6 +61,13 @@ class Pipeline:
     stop: StopRequest
     history: History = field(default_factory=History)
 
+    def members(self) -> list[Member]:
+        """All of them."""
+        samples = self.draw()
+        members = self.prune(samples)
+        self.retrain(members, samples)
+        return members
+
     def draw(self) -> list[Sample]:
         """Stage 1."""
         how, fitted = self.recipe.chain, self.fitted
@@ -106,15 +113,21 @@ class Pipeline:
         *rounds, last = how.shares(len(members))
         for number, share in enumerate(rounds, start=1):
             members = [within(member, *share).to(self.device) for member in members]
-            self._train(members, f"prune-{number}", epochs=how.between)
+            self._train(members, samples, f"prune-{number}", epochs=how.between)
         return [within(member, *last) for member in members]
 
-    def retrain(self, members: Sequence[Member]) -> None:
+    def retrain(self, members: Sequence[Member], samples: Sequence[Sample]) -> None:
         """Stage 2, in place."""
         if self.recipe.retrain is not None:
-            self._train(members, "retrain")
+            self._train(members, samples, "retrain")
 
-    def _train(self, members: Sequence[Member], stage: str, epochs: int | None = None) -> None:
+    def _train(
+        self,
+        members: Sequence[Member],
+        samples: Sequence[Sample],
+        stage: str,
+        epochs: int | None = None,
+    ) -> None:
         """Retrain members; before the last round of pruning for a few `epochs` only."""
         how, fitted = self.recipe.retrain, self.fitted
         assert how is not None
@@ -129,6 +142,7 @@ class Pipeline:
             fitted.training.batches(how.batch_size),
             self.recipe.prior,
             how,
+            samples=[fitted.dense(s).to(self.device) for s in samples] if how.taught else (),
             stage=stage,
             seed=self.recipe.seed,
             callback=keeping,

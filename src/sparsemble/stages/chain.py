@@ -29,6 +29,7 @@ from sparsemble.stages.callback import Callback
 from sparsemble.stages.divergence import DivergenceSettings, DivergenceWatch
 from sparsemble.stages.history import EpochRecord, Rollback
 from sparsemble.stages.random_streams import RandomStream
+from sparsemble.stages.teaching import Teacher
 from sparsemble.stages.updates import Update
 from sparsemble.tasks import Forward, Task
 
@@ -62,6 +63,7 @@ class Chain:
         update: Moves them by their gradients, by a prior and by noise.
         schedule: The learning rate over time, in epochs.
         augment: Perturbs the inputs of every batch.
+        teacher: Whose predictions are learned as well.
         masks: Weights that take part; gradients of the others are left out.
         clip: Limit of the gradient's norm, before prior and noise.
         autocast: Compute the network in bfloat16 where that is safe.
@@ -82,6 +84,7 @@ class Chain:
         update: Update,
         schedule: Schedule,
         augment: Callable[[Tensor], Tensor] | None = None,
+        teacher: Teacher | None = None,
         masks: Mapping[str, Tensor] | None = None,
         clip: float | None = None,
         autocast: bool = False,
@@ -99,6 +102,7 @@ class Chain:
         self._update = update
         self._schedule = schedule
         self._augment = augment
+        self._teacher = teacher
         self._clip = clip
         self._autocast = autocast
         self._batch_dims = batch_dims
@@ -145,6 +149,8 @@ class Chain:
         began = perf_counter() - self._epoch_seconds
         if position == 0:
             self._forward.reset()
+            if self._teacher is not None:
+                self._teacher.reset()
         rest = self._rest or self._batches.epoch(epoch, position, self._rollbacks)
         self._rest = None
         for inputs, targets in rest:
@@ -175,7 +181,10 @@ class Chain:
         for tensor in self._tensors:
             tensor.grad = None
         with torch.autocast(inputs.device.type, torch.bfloat16, enabled=self._autocast):
-            losses = self._task.loss(self._forward(inputs), targets)
+            outputs = self._forward(inputs)
+            losses = self._task.loss(outputs, targets)
+            if self._teacher is not None:
+                losses = self._teacher.mixed(losses, outputs, inputs)
         # Members do not share weights: each gets the gradient of its own loss.
         loss = losses.sum() if losses.ndim else losses
         loss.backward()
@@ -299,6 +308,8 @@ class Chain:
         """Parameters, sampler, carried state and position; not what a rollback must not undo."""
         tensors = {f"parameter/{n}": p.detach().clone() for n, p in self.parameters.items()}
         tensors |= {f"carried/{name}": t.clone() for name, t in self._forward.state().items()}
+        if self._teacher is not None:
+            tensors |= {f"teacher/{name}": t.clone() for name, t in self._teacher.state().items()}
         sampler = self._update.sampler.state_dict()
         for index, buffers in sampler["state"].items():
             tensors |= {f"sampler/{index}/{name}": b.clone() for name, b in buffers.items()}
@@ -318,22 +329,17 @@ class Chain:
         self.move_to({name: state.tensors[f"parameter/{name}"] for name in self.parameters})
         sampler = self._update.sampler.state_dict()
         sampler["state"] = {}
-        carried, means = {}, {}
-        for key, tensor in state.tensors.items():
-            kind, _, rest = key.partition("/")
-            if kind == "carried":
-                carried[rest] = tensor
-            elif kind == "mean":
-                means[rest] = tensor
-            elif kind == "sampler":
-                index, _, name = rest.partition("/")
-                sampler["state"].setdefault(int(index), {})[name] = tensor.clone()
-            elif kind == "noise":
-                sampler["noise"][int(rest)] = tensor
+        for key, tensor in _tensors(state, "sampler").items():
+            index, _, name = key.partition("/")
+            sampler["state"].setdefault(int(index), {})[name] = tensor.clone()
+        for number, tensor in _tensors(state, "noise").items():
+            sampler["noise"][int(number)] = tensor
         self._update.sampler.load_state_dict(sampler)
-        self._forward.restore(carried)
+        self._forward.restore(_tensors(state, "carried"))
+        if self._teacher is not None:
+            self._teacher.restore(_tensors(state, "teacher"))
         if self.mean is not None:
-            self.mean.restore(means, state.numbers["mean"])
+            self.mean.restore(_tensors(state, "mean"), state.numbers["mean"])
         self.step = state.numbers["step"]
         self._rest = None
         self._epoch_loss = state.numbers["epoch_loss"]
@@ -352,6 +358,10 @@ def clip_gradients(gradients: Sequence[Tensor], limit: float, batch_dims: int = 
 
 def _part(state: ChainState, place: str) -> ChainState:
     """A good state kept within another one."""
+    return ChainState(_tensors(state, place), state.numbers[place])
+
+
+def _tensors(state: ChainState, place: str) -> dict[str, Tensor]:
+    """The tensors of one part of a state."""
     prefix = f"{place}/"
-    tensors = {k.removeprefix(prefix): t for k, t in state.tensors.items() if k.startswith(prefix)}
-    return ChainState(tensors, state.numbers[place])
+    return {k.removeprefix(prefix): t for k, t in state.tensors.items() if k.startswith(prefix)}

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 from torch import Tensor
 
+from sparsemble.augmentations import AnyAugmentation
 from sparsemble.data import Batches
 from sparsemble.errors import InputError
 from sparsemble.members import Member, Stack
@@ -25,6 +26,7 @@ from sparsemble.stages.callback import Callback
 from sparsemble.stages.chain import Chain, ChainIdentity, ChainState
 from sparsemble.stages.divergence import DivergenceSettings
 from sparsemble.stages.sampling import Sample, parameters_of
+from sparsemble.stages.teaching import Teacher
 from sparsemble.stages.updates import Update
 from sparsemble.structure import Layout
 from sparsemble.tasks import Forward, Task
@@ -40,9 +42,20 @@ class RetrainSettings(Settings):
     """Examples, or streams of a text, in a mini-batch."""
     clip: Positive | None = None
     """Limit of a member's gradient norm."""
+    augment: AnyAugmentation | None = None
+    """How inputs are perturbed."""
+    targets: Literal["labels", "posterior"] | Annotated[float, Field(ge=0, le=1)] = "labels"
+    """What is learned: labels, what the samples predict together, or the latter's share of both."""
     autocast: bool = False
     """As for the chain."""
     divergence: DivergenceSettings = DivergenceSettings()
+
+    @property
+    def taught(self) -> float:
+        """The share of the loss that comes from the samples' predictions."""
+        if isinstance(self.targets, str):
+            return 1.0 if self.targets == "posterior" else 0.0
+        return self.targets
 
 
 @dataclass(frozen=True)
@@ -71,6 +84,7 @@ def retrain(
     prior: Prior,
     settings: RetrainSettings,
     *,
+    samples: Sequence[Member] = (),
     stage: str = "retrain",
     seed: int = 0,
     callback: Callback | None = None,
@@ -85,6 +99,8 @@ def retrain(
         batches: The training data in mini-batches.
         prior: The same as in the chain.
         settings: How long, and at which rate.
+        samples: As they were before pruning; their predictions are learned if `settings.targets`
+            says so.
         stage: What traces call it.
         seed: Of dropout and of the order of data after a rollback.
         callback: Told what happens.
@@ -93,14 +109,19 @@ def retrain(
     """
     if not members:
         raise InputError("there are no members to retrain")
+    if settings.taught and not samples:
+        raise InputError(
+            f"targets = {settings.targets!r} needs the samples whose predictions count"
+        )
     callback = callback or Callback()
+    teacher = Teacher(samples, task, settings.taught) if settings.taught else None
     finished = {sample.chain: sample for sample in collected}
     total = settings.epochs * batches.steps
     groups = retrained_together(members)
     for number, group in enumerate(groups):
         trained = _stacked(group, task) if Stack.fits(group) else _alone(group, task)
         identity = ChainIdentity(stage, number, derive(seed, stage, number))
-        chain = _chain(trained, identity, task, batches, prior, settings, callback)
+        chain = _chain(trained, identity, task, batches, prior, settings, teacher, callback)
         if number in finished:
             chain.move_to(finished[number].parameters)
             trained.finish()
@@ -151,6 +172,7 @@ def _chain(
     batches: Batches,
     prior: Prior,
     settings: RetrainSettings,
+    teacher: Teacher | None,
     callback: Callback,
 ) -> Chain:
     """The chain that retrains one group, before its first step."""
@@ -175,6 +197,8 @@ def _chain(
             ),
         ),
         schedule=settings.schedule,
+        augment=None if settings.augment is None else task.augmentation(settings.augment),
+        teacher=teacher,
         masks=group.masks,
         clip=settings.clip,
         autocast=settings.autocast,

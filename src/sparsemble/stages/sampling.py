@@ -11,6 +11,7 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
+from sparsemble.augmentations import AnyAugmentation
 from sparsemble.data import Batches
 from sparsemble.devices import usable_device
 from sparsemble.errors import CorruptFileError, InputError
@@ -57,6 +58,8 @@ class ChainSettings(Settings):
     """Epochs between samples."""
     samples: Annotated[int, Field(ge=1)] | None = None
     """Samples per chain; by default as many as fit; required for backward collection."""
+    augment: AnyAugmentation | None = None
+    """How inputs are perturbed: it regularises."""
     clip: Positive | None = None
     """Limit of the gradient's norm, before prior and noise."""
     autocast: bool = False
@@ -200,6 +203,7 @@ def _started(
             prior_step=settings.prior_step,
         ),
         schedule=settings.schedule,
+        augment=None if settings.augment is None else task.augmentation(settings.augment),
         clip=settings.clip,
         autocast=settings.autocast,
         average_every=settings.average_every if settings.collection == "means" else None,

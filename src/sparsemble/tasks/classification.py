@@ -157,6 +157,11 @@ class Classification(ExampleTask):
         wanted = targets.expand(outputs.shape[:2])
         return F.cross_entropy(outputs.transpose(1, 2), wanted, reduction="none").mean(1)
 
+    def taught_loss(self, outputs: Tensor, prediction: Tensor) -> Tensor:
+        """Cross-entropy with the predicted probabilities."""
+        loss: Tensor = -(prediction * outputs.log_softmax(-1)).sum(-1).mean(-1)
+        return loss
+
     def guess(self, batches: Batches) -> float:
         """Every class equally probable."""
         return math.log(self.sizes[1])

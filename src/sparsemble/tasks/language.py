@@ -190,6 +190,12 @@ class LanguageModelling(Task):
             return torch.stack([self.loss(own, targets) for own in outputs])
         return summed_cross_entropy(outputs, targets) / targets.shape[1]
 
+    def taught_loss(self, outputs: Tensor, prediction: Tensor) -> Tensor:
+        """Cross-entropy with the predicted probabilities, of which the logarithms are given."""
+        each = -(prediction.exp() * outputs.log_softmax(-1)).sum(-1)
+        loss: Tensor = each.sum(-2).mean(-1)
+        return loss
+
     def guess(self, batches: Batches) -> float:
         """Every word equally probable."""
         return _mean_window(batches) * math.log(self.outputs)

@@ -225,9 +225,15 @@ class Regression(ExampleTask):
         """The mean negative log-density of the standardised targets, summed over them."""
         means, logs = self._parts(outputs)
         away = (self.target_scaling(targets).to(means) - means).square()
-        each = 0.5 * (away * (-logs).exp() + logs + math.log(2 * math.pi))
-        loss: Tensor = each.sum(-1).mean(-1)
-        return loss
+        return _expected(away, logs)
+
+    def taught_loss(self, outputs: Tensor, prediction: Tensor) -> Tensor:
+        """The same of targets with the predicted mean and variance."""
+        means, logs = self._parts(outputs)
+        law, scale = self.mixture(prediction), self.target_scaling
+        away = (scale(law.mean).to(means) - means).square()
+        variance = law.variance * scale.factor.to(law.variance).square()
+        return _expected(away + variance.to(means), logs)
 
     def _parts(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
         means, logs = outputs.chunk(2, dim=-1)
@@ -337,6 +343,13 @@ class Regression(ExampleTask):
         from sparsemble.tasks.sections.regression import sections
 
         return sections(self, ensemble, evaluation)
+
+
+def _expected(squares: Tensor, logs: Tensor) -> Tensor:
+    """The mean of `−log N(y; m, e^logs)` where `(y − m)²` is `squares` on average."""
+    each = 0.5 * (squares * (-logs).exp() + logs + math.log(2 * math.pi))
+    loss: Tensor = each.sum(-1).mean(-1)
+    return loss
 
 
 def _ends_in_noise(network: nn.Module) -> bool:

@@ -272,6 +272,13 @@ class Task(Settings, ABC):
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """The mean loss of a batch; of `(members, batch, …)` outputs one for each member."""
 
+    def taught_loss(self, outputs: Tensor, prediction: Tensor) -> Tensor:
+        """The mean loss to expect if the truth were drawn from a mixed prediction, as of `loss`."""
+        raise InputError(
+            f"{type(self).__name__} does not say how to learn from predictions (taught_loss): take "
+            "retrain.targets = 'labels'"
+        )
+
     def guess(self, batches: Batches) -> float:
         """The loss of knowing nothing: the scale by which a chain is judged to diverge."""
         return 1.0
