@@ -41,9 +41,10 @@ class Dataset:
         """All but the `last` examples, and those."""
         if not 0 < last < len(self):
             raise InputError(f"cannot set aside {last} of {len(self)} examples")
-        return self._slice(slice(None, -last)), self._slice(slice(-last, None))
+        return self.pick(slice(None, -last)), self.pick(slice(-last, None))
 
-    def _slice(self, part: slice) -> Dataset:
+    def pick(self, part: slice | Tensor) -> Dataset:
+        """Some of the examples."""
         return replace(self, inputs=self.inputs[part], targets=self.targets[part])
 
 

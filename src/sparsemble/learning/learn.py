@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from sparsemble.ensemble import Ensemble
 from sparsemble.ensemble.saving import described_task
 from sparsemble.errors import InputError
 from sparsemble.layouts import layout_of
+from sparsemble.learning.choosing import Candidate
 from sparsemble.learning.monitor import evidence_of
 from sparsemble.learning.pipeline import Fitted, Pipeline
 from sparsemble.learning.rehearsal import rehearse, rehearse_augmentation, rehearse_autocast
@@ -46,6 +47,8 @@ class Learned:
     ensemble: Ensemble
     history: History
     findings: list[Finding]
+    candidates: list[Candidate] = field(default_factory=list)
+    """What was compared on validation data, if members were chosen."""
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -109,14 +112,14 @@ def learn(
         callback.planned(run.path, needed)
     held = fitted.training.watched()
     with stop_requests(catch=run is not None) as stop, _opened(run, recipe):
-        if run is not None:
-            _claim_stages(run, fitted, recipe)
-        pipeline = Pipeline(fitted, recipe, device, run, held, callback, stop)
+        identity = _claim_chain(run, fitted, recipe) if run is not None else {}
+        pipeline = Pipeline(fitted, recipe, device, run, held, callback, stop, identity)
         ensemble = Ensemble(pipeline.members(), fitted.task).to(device)
         if run is not None:
             ensemble.save(run.ensemble)
     history = pipeline.history
-    return Learned(ensemble, history, _findings(ensemble, history, recipe, held))
+    findings = _findings(ensemble, history, recipe, held)
+    return Learned(ensemble, history, findings, pipeline.candidates)
 
 
 def fit(
@@ -225,8 +228,11 @@ def _opened(run: RunFolder | None, recipe: Recipe) -> Iterator[None]:
             torch.set_num_threads(before)
 
 
-def _claim_stages(run: RunFolder, fitted: Fitted, recipe: Recipe) -> None:
-    """Tie the stages' folders to what their files depend on; not to how many chains there are."""
+def _claim_chain(run: RunFolder, fitted: Fitted, recipe: Recipe) -> dict[str, Any]:
+    """Tie the chain's folder to what its files depend on; not to how many chains there are.
+
+    What the stages after it depend on is returned.
+    """
     blank, layout = fitted.blank, fitted.layout
     description = f"{blank}\n{layout.spaces}\n{layout.slots}\n{layout.families}"
     identity = {
@@ -241,9 +247,7 @@ def _claim_stages(run: RunFolder, fitted: Fitted, recipe: Recipe) -> None:
     }
     run.chain.claim(identity)
     after = recipe.model_dump(mode="json", include={"prune", "retrain"})
-    rounds = recipe.prune.steps - 1 if recipe.prune is not None else 0
-    for stage in ("retrain", *(f"prune-{number + 1}" for number in range(rounds))):
-        run.stage(stage).claim({**identity, **after, "chains": recipe.chain.chains})
+    return {**identity, **after, "chains": recipe.chain.chains}
 
 
 def _digest(text: str) -> str:

@@ -5,13 +5,17 @@ Each stage is kept in the run's folder, if there is one, and measured while it g
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import nn
 
 from sparsemble.ensemble import Ensemble
+from sparsemble.errors import InputError
+from sparsemble.learning.choosing import COUNTS, Candidate, merged, recent
 from sparsemble.learning.monitor import Monitor
 from sparsemble.members import Member, filled
 from sparsemble.processes.interrupts import StopRequest
@@ -50,7 +54,10 @@ class Fitted:
 
 @dataclass
 class Pipeline:
-    """One run's stages; `history` grows with them."""
+    """One run's stages; `history` grows with them, and `candidates` if members are chosen.
+
+    `identity` is what the files of a stage after the chain depend on.
+    """
 
     fitted: Fitted
     recipe: Recipe
@@ -59,11 +66,15 @@ class Pipeline:
     held: Evaluation | None
     callback: Callback
     stop: StopRequest
+    identity: Mapping[str, Any] = field(default_factory=dict)
     history: History = field(default_factory=History)
+    candidates: list[Candidate] = field(default_factory=list)
 
     def members(self) -> list[Member]:
         """All of them."""
         samples = self.draw()
+        if self.recipe.choose:
+            return self._choose(samples)
         members = self.prune(samples)
         self.retrain(members, samples)
         return members
@@ -75,6 +86,7 @@ class Pipeline:
         state, known = keeping.resume()
         batches = fitted.training.batches(how.batch_size)
         wanted = set(how.steps_to_collect(batches.steps))
+        judged = fitted.training.judged()
         samples = draw_samples(
             fitted.network,
             fitted.layout,
@@ -85,6 +97,7 @@ class Pipeline:
             seed=self.recipe.seed,
             device=self.device,
             callback=keeping,
+            judge=None if judged is None else lambda sample: self._figure(sample, judged),
             # The folder may hold more chains than this recipe asks for.
             collected=[s for s in known if s.chain < how.chains and s.step in wanted],
             resume=state,
@@ -92,13 +105,19 @@ class Pipeline:
         self.history += keeping.history.of_chains(how.chains)
         return samples
 
+    def _figure(self, sample: Sample, judged: Evaluation) -> float:
+        """How good a sample is by itself on validation data."""
+        task = self.fitted.task
+        alone = Ensemble([self.fitted.dense(sample).to(self.device)], task)
+        return alone.evaluate(judged)[task.log_score]
+
     def prune(self, samples: Sequence[Sample]) -> list[Member]:
         """Prune and compact every sample, or take it as it is."""
         how, fitted = self.recipe.prune, self.fitted
         if how is None:
             return [fitted.dense(sample).to(self.device) for sample in samples]
         if how.sparsity is None:
-            members = self._prune_to_budget(samples, how)
+            members = self._prune_to_budget(samples, samples, how)
         else:
             members = [
                 pruned_member(fitted.blank, fitted.layout, s.parameters, how) for s in samples
@@ -107,14 +126,52 @@ class Pipeline:
             Ensemble(members, fitted.task).save(self.run.pruned)
         return [member.to(self.device) for member in members]
 
-    def _prune_to_budget(self, samples: Sequence[Sample], how: PruneSettings) -> list[Member]:
+    def _prune_to_budget(
+        self, means: Sequence[Sample], samples: Sequence[Sample], how: PruneSettings, name: str = ""
+    ) -> list[Member]:
         """Round by round, trained a little after each but the last."""
-        members = [self.fitted.dense(sample) for sample in samples]
+        members = [self.fitted.dense(mean) for mean in means]
         *rounds, last = how.shares(len(members))
         for number, share in enumerate(rounds, start=1):
             members = [within(member, *share).to(self.device) for member in members]
-            self._train(members, samples, f"prune-{number}", epochs=how.between)
-        return [within(member, *last) for member in members]
+            self._train(members, samples, f"{name}prune-{number}", epochs=how.between)
+        return [within(member, *last).to(self.device) for member in members]
+
+    def _choose(self, samples: Sequence[Sample]) -> list[Member]:
+        """The members that do best on validation data, of all that are within the budget."""
+        how = self.recipe.prune
+        assert how is not None
+        judged = self.fitted.training.judged()
+        if judged is None:
+            raise InputError("to choose members validation data are needed: give some")
+        samples = recent(samples)
+        best: list[Member] = []
+        least = math.inf
+        for count in COUNTS:
+            means = merged(samples, count)
+            if means is None:
+                continue
+            before = least
+            for members, retrained in self._spent_on(means, samples, how):
+                candidate = _candidate(Ensemble(members, self.fitted.task), retrained, judged)
+                self.candidates.append(candidate)
+                if candidate.figure < least:
+                    best, least = members, candidate.figure
+            if least == before:
+                break
+        return best
+
+    def _spent_on(
+        self, means: Sequence[Sample], samples: Sequence[Sample], how: PruneSettings
+    ) -> Iterator[tuple[list[Member], bool]]:
+        """Members made of some means within the budget: pruned at once, and retrained."""
+        (share,) = how.model_copy(update={"steps": 1}).shares(len(means))
+        yield [within(self.fitted.dense(mean), *share).to(self.device) for mean in means], False
+        if self.recipe.retrain is not None:
+            name = f"members-{len(means)}-"
+            members = self._prune_to_budget(means, samples, how, name)
+            self._train(members, samples, f"{name}retrain")
+            yield members, True
 
     def retrain(self, members: Sequence[Member], samples: Sequence[Sample]) -> None:
         """Stage 2, in place."""
@@ -156,4 +213,20 @@ class Pipeline:
         return Checkpointing(self._folder(stage), monitor, self.callback, self.stop)
 
     def _folder(self, stage: str) -> StageFolder | None:
-        return None if self.run is None else self.run.stage(stage)
+        if self.run is None:
+            return None
+        folder = self.run.stage(stage)
+        if stage != "chain":
+            folder.claim(self.identity)
+        return folder
+
+
+def _candidate(ensemble: Ensemble, retrained: bool, judged: Evaluation) -> Candidate:
+    cost = ensemble.cost
+    return Candidate(
+        members=len(ensemble),
+        retrained=retrained,
+        figure=ensemble.evaluate(judged)[ensemble.task.log_score],
+        flops=cost.flops_ratio,
+        parameters=cost.parameters_ratio,
+    )

@@ -70,6 +70,20 @@ class Recipe(Settings):
     chain: ChainSettings
     prune: PruneSettings | None = None
     retrain: RetrainSettings | None = None
+    choose: bool = False
+    """Choose on validation data how many members to spend the budget of `prune` on, and whether to
+    retrain them."""
+
+    @model_validator(mode="after")
+    def _can_choose(self) -> Self:
+        if self.choose and (
+            self.prune is None or self.prune.sparsity is not None or self.prune.per != "ensemble"
+        ):
+            raise ValueError(
+                "choose = true needs a budget of all members together: prune.flops or "
+                "prune.parameters"
+            )
+        return self
 
     @model_validator(mode="after")
     def _rounds_are_trained(self) -> Self:

@@ -12,7 +12,8 @@ from sparsemble.stages.divergence import DivergenceSettings
 from sparsemble.stages.history import EpochRecord, History, Jump, Rollback, SampleRecord
 from sparsemble.stages.pruning import PruneSettings, prune
 from sparsemble.stages.retraining import RetrainSettings, retrain
-from sparsemble.stages.sampling import ChainSettings, Sample, draw_samples
+from sparsemble.stages.samples import Sample
+from sparsemble.stages.sampling import ChainSettings, draw_samples
 
 __all__ = [
     "Callback",

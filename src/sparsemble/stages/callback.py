@@ -10,7 +10,7 @@ from sparsemble.stages.history import EpochRecord, Jump, Rollback, SampleRecord
 
 if TYPE_CHECKING:
     from sparsemble.stages.chain import ChainState
-    from sparsemble.stages.sampling import Sample
+    from sparsemble.stages.samples import Sample
 
 
 class Callback:

@@ -25,7 +25,8 @@ from sparsemble.settings import Positive, Settings
 from sparsemble.stages.callback import Callback
 from sparsemble.stages.chain import Chain, ChainIdentity, ChainState
 from sparsemble.stages.divergence import DivergenceSettings
-from sparsemble.stages.sampling import Sample, parameters_of
+from sparsemble.stages.samples import Sample
+from sparsemble.stages.sampling import parameters_of
 from sparsemble.stages.teaching import Teacher
 from sparsemble.stages.updates import Update
 from sparsemble.structure import Layout

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Annotated, Self
 
 import torch
@@ -25,6 +24,8 @@ from sparsemble.stages.chain import Chain, ChainIdentity, ChainState
 from sparsemble.stages.collection import Collection, collection_steps
 from sparsemble.stages.divergence import DivergenceSettings
 from sparsemble.stages.history import Jump
+from sparsemble.stages.patience import Patience
+from sparsemble.stages.samples import Sample
 from sparsemble.stages.updates import PriorStep, Update
 from sparsemble.structure import Layout
 from sparsemble.tasks import Task
@@ -58,6 +59,9 @@ class ChainSettings(Settings):
     """Epochs between samples."""
     samples: Annotated[int, Field(ge=1)] | None = None
     """Samples per chain; by default as many as fit; required for backward collection."""
+    patience: Annotated[int, Field(ge=1)] | None = None
+    """End a chain after so many samples in a row that validation data find no better than the best
+    before, which then is its last; by default it runs to its end."""
     augment: AnyAugmentation | None = None
     """How inputs are perturbed: it regularises."""
     clip: Positive | None = None
@@ -83,16 +87,6 @@ class ChainSettings(Settings):
         )
 
 
-@dataclass(frozen=True)
-class Sample:
-    """One draw from the posterior: the network's parameters after a step of a chain, or their mean
-    over the interval that ends there."""
-
-    chain: int
-    step: int
-    parameters: Mapping[str, Tensor]
-
-
 def draw_samples(
     network: NetworkSource,
     layout: Layout,
@@ -104,6 +98,7 @@ def draw_samples(
     seed: int = 0,
     device: str | torch.device = "cpu",
     callback: Callback | None = None,
+    judge: Callable[[Sample], float] | None = None,
     collected: Sequence[Sample] = (),
     resume: ChainState | None = None,
 ) -> list[Sample]:
@@ -120,6 +115,7 @@ def draw_samples(
         seed: Everything random follows from it.
         device: Where to compute; samples are kept in main memory.
         callback: Told what happens.
+        judge: How good a sample is on validation data, lower being better; `patience` needs it.
         collected: Samples of a stopped run to go on with.
         resume: The state of the chain that was under way in it.
     """
@@ -129,8 +125,9 @@ def draw_samples(
     for sample in samples:
         callback.recalled(sample)
     steps = settings.steps_to_collect(batches.steps)
+    patience = Patience(settings.patience, judge)
     for number in range(settings.chains):
-        if _next(steps, samples, number) is None:
+        if _next(steps, samples, number) is None or patience.is_exhausted(samples, number):
             continue
         chain_seed = derive(seed, "chain", number)
         moving = task.prepared(initial_network(network, number, chain_seed)).to(device)
@@ -142,6 +139,8 @@ def draw_samples(
         _check_complete(steps, samples, chain)
         callback.started("chain", number, settings.chains, chain.step, steps[-1])
         while (step := _next(steps, samples, number)) is not None:
+            if patience.is_exhausted(samples, number):
+                break
             if chain.mean is not None:
                 chain.mean.begin(max(step - settings.interval * batches.steps, 0))
             if chain.run(step):
@@ -151,7 +150,8 @@ def draw_samples(
             else:
                 # What was sampled on the way to a divergence is no sample of the posterior.
                 samples = [s for s in samples if s.chain != number or s.step <= chain.step]
-    return sorted(samples, key=lambda sample: (sample.chain, sample.step))
+    ordered = sorted(samples, key=lambda sample: (sample.chain, sample.step))
+    return patience.without_the_worse(ordered)
 
 
 def _next(steps: Sequence[int], samples: Sequence[Sample], chain: int) -> int | None:

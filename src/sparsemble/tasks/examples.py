@@ -20,7 +20,7 @@ import torch
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, IterableDataset, TensorDataset
+from torch.utils.data import DataLoader, IterableDataset, Subset, TensorDataset
 from torch.utils.data import Dataset as TorchDataset
 
 from sparsemble.data import ArrayBatches, Batches, Dataset, LoaderBatches, Scaling, as_dataset
@@ -159,6 +159,23 @@ class ExampleTask(Task):
                 "or a DataLoader"
             )
         return self.dataset(data[0], data[1], About.tables(*data), source)
+
+    def hold_out(self, data: Any, share: float, seed: int) -> tuple[Any, Any]:
+        """Examples drawn at random; a loader's cannot be told apart."""
+        given = self._opened(data, "the data")
+        if isinstance(given, DataLoader):
+            raise InputError(
+                "the examples of a data loader cannot be set aside: give validation data as well"
+            )
+        count = len(given)  # type: ignore[arg-type]
+        held = max(round(share * count), 1)
+        if held >= count:
+            raise InputError(f"of {count} examples none is left for validation: give more")
+        order = torch.randperm(count, generator=torch.Generator().manual_seed(seed))
+        rest, own = (part.sort().values for part in (order[held:], order[:held]))
+        if isinstance(given, Dataset):
+            return given.pick(rest), given.pick(own)
+        return Subset(given, rest.tolist()), Subset(given, own.tolist())
 
     def evaluation(self, data: Any, name: str = "the data") -> Evaluation:
         """Examples in the order they come; features and targets are matched by name."""
@@ -337,6 +354,10 @@ class ExampleTraining:
             digest.update(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
             digest.update(tensor.contiguous().view(-1).view(torch.uint8).numpy().data)
         return digest.hexdigest()
+
+    def judged(self) -> Evaluation | None:
+        """All validation examples, if there are any."""
+        return self.validation
 
     def watched(self) -> Evaluation | None:
         """Validation examples, or else training ones; a loader's are not at hand."""

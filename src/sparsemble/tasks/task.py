@@ -122,6 +122,10 @@ class Training(Protocol):
         """Examples to watch the growing ensemble on, if any are at hand."""
         ...
 
+    def judged(self) -> Evaluation | None:
+        """What settings may be chosen on: validation data, which nothing was trained on."""
+        ...
+
 
 class Predictor(Protocol):
     """What a task needs of an ensemble."""
@@ -159,6 +163,8 @@ class Task(Settings, ABC):
     """What members are called: classifiers, regressors."""
     metrics: ClassVar[tuple[Metric, ...]]
     """The one table of metrics; the first one decides."""
+    log_score: ClassVar[str] = "nll"
+    """The metric by which settings are chosen: one that a true prediction minimises."""
     report_part: ClassVar[str] = "test"
     """The part of the data that a report looks at closely."""
 
@@ -202,6 +208,13 @@ class Task(Settings, ABC):
             validation: Data to watch the growing ensemble on.
             dtype: The network's own.
         """
+
+    def hold_out(self, data: Any, share: float, seed: int) -> tuple[Any, Any]:
+        """Training data less a share of them, and that share as validation data.
+
+        Data that bring a validation part of their own stay whole, beside `None`.
+        """
+        return data, None
 
     @abstractmethod
     def inputs(

@@ -1,0 +1,46 @@
+"""A budget: what an ensemble may cost, beside one dense network of its kind."""
+
+from __future__ import annotations
+
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from sparsemble.ensemble.cost import EnsembleCost
+from sparsemble.settings import Settings
+
+Share = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class Budget(Settings):
+    """Limits for all members together; what is not given is not limited.
+
+    >>> Budget(flops=1.0, parameters=0.7)
+    Budget(flops=1.0, parameters=0.7, bytes=None)
+    """
+
+    flops: Share | None = None
+    """FLOPs of a prediction, as a share of the dense network's."""
+    parameters: Share | None = None
+    """Weights, as a share of the dense network's."""
+    bytes: Annotated[int, Field(ge=1)] | None = None
+    """Size of the weights and biases that are left, as 32-bit floats."""
+
+    @model_validator(mode="after")
+    def _limits_something(self) -> Self:
+        if self.flops is self.parameters is self.bytes is None:
+            raise ValueError("a budget needs a limit: flops, parameters or bytes")
+        return self
+
+    def exceeded_by(self, cost: EnsembleCost) -> list[str]:
+        """What costs more than it may, in words; nothing if all is within the budget."""
+        limits = [
+            ("FLOPs", cost.flops_ratio, self.flops, "×"),
+            ("parameters", cost.parameters_ratio, self.parameters, "×"),
+            ("bytes", cost.bytes, self.bytes, ""),
+        ]
+        return [
+            f"{what} {found:,.4g}{unit}, allowed {limit:,.4g}{unit}"
+            for what, found, limit, unit in limits
+            if limit is not None and found > limit
+        ]

@@ -1,0 +1,73 @@
+"""Choosing, on validation data, how many members a budget is best spent on.
+
+The means of neighbouring windows are averaged again, so that one chain offers one, two, four or
+eight networks; each is pruned to its share of the budget, with and without retraining. One averaged
+network is a legitimate answer: then averaging weights did more than averaging predictions could.
+More members are tried as long as that helps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from sparsemble.stages import Sample
+
+COUNTS = (1, 2, 4, 8)
+"""Numbers of members that are tried."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One way to spend a budget, and how it did on validation data.
+
+    `flops` and `parameters` are shares of the dense network's; `figure` is the task's log score.
+    """
+
+    members: int
+    retrained: bool
+    figure: float
+    flops: float
+    parameters: float
+
+    def __str__(self) -> str:
+        what = "one averaged network" if self.members == 1 else f"{self.members} members"
+        return f"{what}, {'retrained' if self.retrained else 'not retrained'}"
+
+
+def recent(samples: Sequence[Sample]) -> list[Sample]:
+    """The last samples of every chain, as many as can be shared out among all numbers of members:
+    those before are still on their way."""
+    chains: dict[int, list[Sample]] = {}
+    for sample in samples:
+        chains.setdefault(sample.chain, []).append(sample)
+    shortest = min(len(own) for own in chains.values())
+    count = max(count for count in COUNTS if count <= shortest)
+    return [sample for own in chains.values() for sample in own[-count:]]
+
+
+def merged(samples: Sequence[Sample], count: int) -> list[Sample] | None:
+    """So many means of neighbouring samples; `None` if they cannot be shared out evenly.
+
+    Samples of different chains have nothing in common to average: fewer means than chains come
+    from the first chains alone.
+    """
+    chains = sorted({sample.chain for sample in samples})[:count]
+    own = [sample for sample in samples if sample.chain in chains]
+    each, rest = divmod(len(own), count)
+    if each == 0 or rest or count % len(chains):
+        return None
+    return [_mean(own[first : first + each]) for first in range(0, len(own), each)]
+
+
+def _mean(samples: Sequence[Sample]) -> Sample:
+    if len(samples) == 1:
+        return samples[0]
+    last = samples[-1]
+    mean = {
+        name: torch.stack([sample.parameters[name] for sample in samples]).mean(0)
+        for name in last.parameters
+    }
+    return Sample(last.chain, last.step, mean)

@@ -1,0 +1,252 @@
+"""Settings that fit themselves: from a budget and data to a recipe, by short trials.
+
+Every trial is a short chain from the same initial weights; its mean over the second half is judged
+on validation data.
+
+- *Learning rate*: a ladder upwards, without prior and noise, until it gets worse.
+- *Penalty*: a few values of the prior's own rate, `N·penalty`, which hardly depends on how many
+  examples there are.
+- *Temperature*: a few ratios of a step's noise to its gradient part. The posterior's own
+  temperature of 1 can drown what small data say; none at all costs calibration.
+- *Length*: windows of a fixed number of steps, until their means stop getting better.
+- *Members, sparsity, retraining*: chosen afterwards, on validation data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from sparsemble.augmentations import Augmentation
+from sparsemble.ensemble import Ensemble
+from sparsemble.errors import DivergedError, InputError
+from sparsemble.learning.pipeline import Fitted
+from sparsemble.priors import GroupSparse, NoPrior, Prior
+from sparsemble.recipes import Recipe
+from sparsemble.samplers import Constant, Cyclical, Exponential, SGLDSettings
+from sparsemble.stages import (
+    Callback,
+    ChainSettings,
+    DivergenceSettings,
+    EpochRecord,
+    PruneSettings,
+    RetrainSettings,
+    draw_samples,
+)
+from sparsemble.tasks import Evaluation
+
+_LADDER = tuple(0.01 * 2.0**k for k in range(10))
+"""Learning rates."""
+_RATES = (0.03, 0.1, 0.3, 1.0)
+"""Of the prior's density: `N·penalty`."""
+_NOISES = (0.3, 1.0, 3.0)
+"""Ratios of noise to gradient."""
+_FEWEST_STEPS, _MOST_STEPS = 1000, 5000
+"""Of a trial; between them it takes an eighth of the chain's."""
+_GUESS = 1e-3
+"""The temperature at which noise and gradient are first compared."""
+_WINDOWS = 20
+_CLIP = 5.0
+_EVERY = 5
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What a short chain gave."""
+
+    lr: float
+    figure: float
+    """Of its mean, on validation data."""
+    noise_to_drift: float
+
+
+class Planner:
+    """Finds the settings for one network and its data.
+
+    Args:
+        fitted: A network, its layout and the data.
+        judged: Validation data.
+        batch_size: Examples in a mini-batch.
+        augment: How inputs are perturbed, in chain and retraining.
+        seed: Of the trials, and of the recipe.
+        device: Where to compute.
+        callback: Told what happens.
+    """
+
+    def __init__(
+        self,
+        fitted: Fitted,
+        judged: Evaluation,
+        *,
+        batch_size: int,
+        augment: Augmentation | None = None,
+        seed: int = 0,
+        device: str | torch.device = "cpu",
+        callback: Callback | None = None,
+    ) -> None:
+        self._fitted = fitted
+        self._judged = judged
+        self._batch_size = batch_size
+        self._augment = augment
+        self._seed = seed
+        self._device = device
+        self._callback = callback
+        self._batches = fitted.training.batches(batch_size)
+
+    def recipe(self, prune: PruneSettings) -> Recipe:
+        """Everything found, for a budget that `prune` says."""
+        lr = self._lr()
+        penalty, temperature = self._penalty_and_temperature(lr)
+        steps = self._batches.steps
+        window = max(round(self._length() / _WINDOWS), 1)
+        return Recipe(
+            name="automatic",
+            seed=self._seed,
+            prior=GroupSparse(penalty=penalty),
+            chain=ChainSettings(
+                sampler=SGLDSettings(temperature=temperature, noise="rademacher"),
+                schedule=Constant(lr=lr),
+                batch_size=self._batch_size,
+                epochs=window * _WINDOWS,
+                burn_in=window * 2,
+                interval=window,
+                average_every=_EVERY,
+                every=_EVERY if steps * window >= 10 * _EVERY else 1,
+                prior_step="proximal",
+                patience=4,
+                augment=self._augment,
+                clip=_CLIP,
+            ),
+            prune=prune,
+            retrain=RetrainSettings(
+                schedule=Exponential(lr=lr / 2, factor=_falling(2 * window)),
+                epochs=2 * window,
+                batch_size=self._batch_size,
+                clip=_CLIP,
+                augment=self._augment,
+                targets=0.5,
+            ),
+            choose=True,
+        )
+
+    def _length(self) -> int:
+        """Epochs at most: many for small data, which are quickly gone through."""
+        steps = self._batches.steps
+        return round(min(max(50_000 / steps, 12), max(200, 4000 / steps)))
+
+    def _lr(self) -> float:
+        """The best rate of the ladder, which is climbed until it gets worse twice."""
+        trials: list[Trial] = []
+        for lr in _LADDER:
+            trial = self._trial(lr, temperature=0.0, prior=NoPrior())
+            if trial is None:
+                break
+            trials.append(trial)
+            figures = [known.figure for known in trials]
+            if figures.index(min(figures)) < len(figures) - 2:
+                break
+        if not trials:
+            raise InputError(
+                f"even at a learning rate of {_LADDER[0]} the loss of this network diverges: scale "
+                "the inputs, or give a recipe"
+            )
+        return _best(trials).lr
+
+    def _penalty_and_temperature(self, lr: float) -> tuple[float, float]:
+        """The best penalty at a little noise, then the best noise beside it."""
+        penalties = [rate / self._batches.num_data for rate in _RATES]
+        tried = {p: self._trial(lr, _GUESS, GroupSparse(penalty=p)) for p in penalties}
+        whole = {p: trial for p, trial in tried.items() if trial is not None}
+        if not whole:
+            return penalties[0], 0.0
+        penalty = min(whole, key=lambda p: whole[p].figure)
+        ratio = whole[penalty].noise_to_drift
+        if not 0 < ratio < math.inf:
+            return penalty, _GUESS
+        best = {_GUESS: whole[penalty].figure}
+        for wanted in _NOISES:
+            temperature = _GUESS * (wanted / ratio) ** 2
+            trial = self._trial(lr, temperature, GroupSparse(penalty=penalty))
+            if trial is not None:
+                best[temperature] = trial.figure
+        return penalty, min(best, key=lambda temperature: best[temperature])
+
+    def _trial(self, lr: float, temperature: float, prior: Prior) -> Trial | None:
+        """A short chain; `None` if it diverged."""
+        whole = self._length() * self._batches.steps
+        steps = min(max(whole / 8, _FEWEST_STEPS), _MOST_STEPS)
+        epochs = max(math.ceil(steps / 2 / self._batches.steps), 1)
+        settings = ChainSettings(
+            sampler=SGLDSettings(temperature=temperature, noise="rademacher"),
+            schedule=Constant(lr=lr),
+            epochs=2 * epochs,
+            burn_in=epochs,
+            interval=epochs,
+            augment=self._augment,
+            clip=_CLIP,
+            divergence=DivergenceSettings(max_rollbacks=0),
+        )
+        watch = _LastEpoch()
+        fitted = self._fitted
+        try:
+            (sample,) = draw_samples(
+                fitted.network,
+                fitted.layout,
+                fitted.task,
+                self._batches,
+                prior,
+                settings,
+                seed=self._seed,
+                device=self._device,
+                callback=watch,
+            )
+        except DivergedError:
+            return None
+        alone = Ensemble([fitted.dense(sample).to(self._device)], fitted.task)
+        figure = alone.evaluate(self._judged)[fitted.task.log_score]
+        assert watch.record is not None
+        return Trial(lr, figure, watch.record.noise_to_drift)
+
+
+class _LastEpoch(Callback):
+    record: EpochRecord | None = None
+
+    def epoch_ended(self, record: EpochRecord) -> None:
+        self.record = record
+
+
+def _best(trials: Sequence[Trial]) -> Trial:
+    return min(trials, key=lambda trial: (math.isnan(trial.figure), trial.figure))
+
+
+def _falling(epochs: int) -> float:
+    """The factor by which a rate falls to a twentieth over so many epochs."""
+    return float(20 ** (1 / max(epochs - 1, 1)))
+
+
+def dense_recipe(recipe: Recipe) -> Recipe:
+    """The dense network to compare with: same data, perturbations and passes, at a falling rate.
+
+    Of its snapshots that is taken which validation data find best, so that it is not trained for
+    too long.
+    """
+    chain = recipe.chain
+    schedule = Cyclical(lr=chain.schedule(0), period=chain.epochs, floor=0.02)
+    return Recipe(
+        name="dense",
+        seed=recipe.seed,
+        chain=chain.model_copy(
+            update={
+                "sampler": SGLDSettings(temperature=0.0),
+                "schedule": schedule,
+                "collection": "thinned",
+                "every": 1,
+                "prior_step": "gradient",
+                "burn_in": 0,
+                "patience": None,
+            }
+        ),
+    )
