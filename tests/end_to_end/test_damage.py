@@ -7,7 +7,6 @@ result.
 
 from __future__ import annotations
 
-import json
 import math
 import pickle
 import shutil
@@ -24,14 +23,14 @@ pytestmark = pytest.mark.slow
 QUICK = {
     "digits": [
         "chain.chains=2",
-        "chain.epochs=4",
+        "chain.epochs=1",
         "chain.burn_in=0",
-        "chain.interval=2",
-        "retrain.epochs=2",
+        "chain.interval=1",
+        "retrain.epochs=1",
         "network.hidden=[20, 10]",
     ],
     "grammar": [
-        "data.portion=0.02",
+        "data.name=text",
         "network.hidden=[6, 5]",
         "chain.epochs=2",
         "chain.burn_in=0",
@@ -85,23 +84,30 @@ def command(*arguments: str) -> int:
     return stop.value.code
 
 
-def learned(name: str, folder: Path, *more: str) -> Path:
-    changes = [f"--set={change}" for change in (*QUICK[name], *more)]
-    assert command("learn", name, "--quiet", "--no-baseline", f"--out={folder}", *changes) == 0
-    return folder
-
-
 @pytest.fixture(scope="module", params=QUICK)
-def whole(request, tmp_path_factory):
-    """A finished run."""
-    return learned(request.param, tmp_path_factory.mktemp(request.param) / "run")
+def learning(request, short_text):
+    """A quick run as a command that lacks only the folder."""
+    changes = QUICK[request.param]
+    if request.param == "grammar":
+        changes = [*changes, f"data.path={short_text}"]
+    sets = [f"--set={change}" for change in changes]
+    return ["learn", request.param, "--quiet", "--no-baseline", *sets]
 
 
 @pytest.fixture(scope="module")
-def other(whole, tmp_path_factory):
+def whole(learning, tmp_path_factory):
+    """A finished run."""
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    assert command(*learning, f"--out={folder}") == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def other(learning, tmp_path_factory):
     """The same run with another seed: every file of it is sound, and foreign."""
-    name = json.loads((whole / "run.json").read_text())["recipe"]["name"]
-    return learned(name, tmp_path_factory.mktemp("other") / "run", "seed=7")
+    folder = tmp_path_factory.mktemp("other") / "run"
+    assert command(*learning, "--set=seed=7", f"--out={folder}") == 0
+    return folder
 
 
 def ensemble_of(folder: Path) -> dict[str, bytes]:
@@ -209,7 +215,7 @@ def resumed(run: Path, capsys: pytest.CaptureFixture[str]) -> str:
 
 
 @pytest.mark.parametrize("threads", [100_000, 0, -1, 1.5, "2", True, None, [1]])
-def test_a_number_of_threads_that_is_none_is_refused(threads, whole, tmp_path, capsys):
+def test_a_number_of_threads_that_is_none_is_refused(threads, learning, whole, tmp_path, capsys):
     run = unfinished(whole, tmp_path / "run")
     file = run / "run.json"
     write_json(file, read_json(file) | {"threads": threads})
@@ -217,9 +223,7 @@ def test_a_number_of_threads_that_is_none_is_refused(threads, whole, tmp_path, c
     file.unlink()
     stage = run / "chain" / "stage.json"
     write_json(stage, read_json(stage) | {"threads": threads})
-    name = read_json(whole / "run.json")["recipe"]["name"]
-    changes = [f"--set={change}" for change in QUICK[name]]
-    assert command("learn", name, "--quiet", "--no-baseline", f"--out={run}", *changes) == 2
+    assert command(*learning, f"--out={run}") == 2
     assert f"{stage}: threads = {threads!r}" in capsys.readouterr().err
 
 

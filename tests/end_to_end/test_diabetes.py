@@ -32,6 +32,7 @@ def test_normal_laws_are_scored_as_the_task_does(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("_short_recipes")
 def test_the_example_prints_every_method(monkeypatch, capsys):
     monkeypatch.setattr(example, "FOLDS", 2)
     example.main()

@@ -1,4 +1,7 @@
-"""What the documentation shows runs as printed: the README's walk-through, every help example."""
+"""What the documentation shows runs as printed: the README's walk-through, every help example.
+
+Recipes are shortened; `test_readme` learns by one as it is.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ def call(line: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def clone(tmp_path_factory):
+def clone(tmp_path_factory, _short_recipes):
     """A working folder with what a clone holds, and the runs that examples begin with."""
     folder = tmp_path_factory.mktemp("clone")
     shutil.copytree(ROOT / "examples", folder / "examples")
