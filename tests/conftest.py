@@ -47,18 +47,16 @@ def denormals() -> Iterator[None]:
     torch.set_flush_denormal(False)
 
 
-@pytest.fixture(scope="module")
-def _short_recipes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """The built-in recipes of the small data sets train for a tenth of their epochs."""
+@pytest.fixture(scope="session")
+def short_recipes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The built-in recipes, those of the small data sets with a tenth of their epochs."""
     folder = tmp_path_factory.mktemp("recipes")
     for name in builtin_names():
         text = recipe_toml(name)
         if name.startswith(("digits", "diabetes")):
             text = re.sub(r"^(epochs|interval) = (\d+)0$", r"\1 = \2", text, flags=re.MULTILINE)
         (folder / f"{name}.toml").write_text(text)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sparsemble.recipes.files._BUILTIN", folder)
-        yield
+    return folder
 
 
 @pytest.fixture(scope="session")
