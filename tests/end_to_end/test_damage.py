@@ -64,7 +64,7 @@ DAMAGES: dict[str, Damage] = {
     "halved": lambda content: content[: len(content) // 2],
     "two bytes short": lambda content: content[:-2],  # the last of JSON is a line break
     "one byte longer": lambda content: content + b"\x00",
-    **{f"bit flipped at {place:.0%}": flip(place) for place in (0, 0.02, 0.1, 0.3, 0.5, 0.8, 1)},
+    **{f"bit flipped at {place:.0%}": flip(place) for place in (0, 0.02, 0.3, 0.7, 1)},
     "a pickle": lambda _: pickle.dumps(Payload()),
     "an empty object": lambda _: b"{}",
     "a list": lambda _: b"[1, 2]",
@@ -74,6 +74,13 @@ DAMAGES: dict[str, Damage] = {
     "zeros": lambda content: bytes(len(content)),
     "not text": lambda _: b"\xff\xfe\xfa" * 50,
 }
+
+
+def spoil(file: Path, damage: Damage) -> None:
+    content = damage(file.read_bytes())
+    file.unlink()
+    if content is not None:
+        file.write_bytes(content)
 
 
 def command(*arguments: str) -> int:
@@ -145,10 +152,7 @@ def test_a_damaged_run_is_refused_or_resumed_to_the_same_ensemble(
         if file.parts[0] in ("ensemble", "result.json"):
             continue
         run = unfinished(whole, tmp_path / "run")
-        broken = DAMAGES[damage]((run / file).read_bytes())
-        (run / file).unlink()
-        if broken is not None:
-            (run / file).write_bytes(broken)
+        spoil(run / file, DAMAGES[damage])
         code = command("resume", "run", "--quiet")
         assert_clear(code, capsys, f"{file} {damage}")
         if code == 0:
@@ -165,10 +169,7 @@ def test_a_damaged_ensemble_is_refused(damage, whole, tmp_path, monkeypatch, cap
     for file in files_of(whole / "ensemble"):
         copy = tmp_path / "ensemble"
         shutil.copytree(whole / "ensemble", copy)
-        broken = DAMAGES[damage]((copy / file).read_bytes())
-        (copy / file).unlink()
-        if broken is not None:
-            (copy / file).write_bytes(broken)
+        spoil(copy / file, DAMAGES[damage])
         code = command("inspect", "ensemble")
         assert_clear(code, capsys, f"{file} {damage}")
         assert code == 2, f"{file} {damage}"
@@ -195,10 +196,7 @@ def test_a_damaged_result_file_is_refused(whole, tmp_path, capsys):
     for damage, change in DAMAGES.items():
         run = tmp_path / "run"
         shutil.copytree(whole, run)
-        broken = change((run / "result.json").read_bytes())
-        (run / "result.json").unlink()
-        if broken is not None:
-            (run / "result.json").write_bytes(broken)
+        spoil(run / "result.json", change)
         code = command("compare", str(run))
         assert_clear(code, capsys, f"result.json {damage}")
         assert code == 2
