@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Files in their order: the ones with few tests, put last otherwise, are those with the longest.
+PYTEST := $(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo test quick lint bench clean
 
@@ -9,10 +11,10 @@ demo: $(VENV)/runtime
 	$(BIN)/sparsemble demo
 
 test: lint
-	$(BIN)/pytest --numprocesses auto --dist loadfile
+	$(PYTEST)
 
 quick: lint
-	$(BIN)/pytest --numprocesses auto --dist loadfile -m 'not slow'
+	$(PYTEST) -m 'not slow'
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .

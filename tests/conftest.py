@@ -1,5 +1,8 @@
 """One thread, one seed, one hypothesis profile: results depend on neither machine nor order."""
 
+import os
+import random
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,7 +14,7 @@ import torch
 from scenarios import CLASSES, NUMBERS, TEXT
 from small_runs import examples
 from sparsemble.cli.main import main
-from sparsemble.recipes import load_recipe
+from sparsemble.recipes import builtin_names, load_recipe, recipe_toml
 from sparsemble.results.running import run_recipe
 
 hypothesis.settings.register_profile(
@@ -22,6 +25,9 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("specification")
 torch.set_num_threads(1)
+# So have the processes that tests start: two threads that wait for each other on a busy processor
+# do so by turning in circles, and take ten times as long as one.
+os.environ["OMP_NUM_THREADS"] = "1"
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -39,6 +45,28 @@ def denormals() -> Iterator[None]:
     """What a command asks of its process, to flush denormal floats, is not for other tests."""
     yield
     torch.set_flush_denormal(False)
+
+
+@pytest.fixture(scope="session")
+def short_recipes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The built-in recipes, those of the small data sets with a tenth of their epochs."""
+    folder = tmp_path_factory.mktemp("recipes")
+    for name in builtin_names():
+        text = recipe_toml(name)
+        if name.startswith(("digits", "diabetes")):
+            text = re.sub(r"^(epochs|interval) = (\d+)0$", r"\1 = \2", text, flags=re.MULTILINE)
+        (folder / f"{name}.toml").write_text(text)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def short_text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a text that is read and measured in a moment: words that follow no rule."""
+    folder, chance = tmp_path_factory.mktemp("short"), random.Random(0)
+    for part, sentences in (("train", 300), ("valid", 30), ("test", 30)):
+        lines = [" ".join(chance.choices("abcdefghij", k=5)) for _ in range(sentences)]
+        (folder / f"{part}.txt").write_text("\n".join(lines))
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -6,11 +6,14 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
+from sparsemble.errors import InputError
 from sparsemble.networks import LanguageModel
+from sparsemble.runs import RunFolder
 from sparsemble.structure import Family, Layout, Matrix, Role, Slot, Space, SpaceKind
 
 STANDARD_ERRORS = 5
@@ -229,3 +232,12 @@ def wait_until(condition: Callable[[], bool], seconds: float = 900.0) -> None:
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.02)
+
+
+def is_free(folder: Path) -> bool:
+    """Does no process work in a run's folder?"""
+    try:
+        with RunFolder(folder).locked():
+            return True
+    except InputError:
+        return False

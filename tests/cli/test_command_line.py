@@ -8,7 +8,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from sparsemble.cli.main import app, main
+from sparsemble.cli.main import app
 from sparsemble.errors import InputError
 from sparsemble.recipes import builtin_names, load_recipe
 
@@ -24,14 +24,6 @@ QUICK = [
     "--set",
     "retrain.epochs=2",
 ]
-
-
-def run(*arguments: str, monkeypatch, capsys) -> tuple[int, str, str]:
-    monkeypatch.setattr(sys, "argv", ["sparsemble", *arguments])
-    with pytest.raises(SystemExit) as stop:
-        main()
-    captured = capsys.readouterr()
-    return int(stop.value.code or 0), captured.out, captured.err
 
 
 def test_help_loads_nothing_that_takes_time():
@@ -69,9 +61,9 @@ def test_every_command_shows_an_example(command):
     assert f"Example: sparsemble {command}" in " ".join(answer.output.split())
 
 
-def test_learn_leaves_a_run_folder_and_goes_on_in_it(tmp_path, monkeypatch, capsys):
+def test_learn_leaves_a_run_folder_and_goes_on_in_it(tmp_path, command):
     arguments = ("learn", "digits", "--out", str(tmp_path / "run"), *QUICK)
-    code, out, _ = run(*arguments, monkeypatch=monkeypatch, capsys=capsys)
+    code, out, _ = command(*arguments)
     assert code == 0
     assert re.search(r"Members +│ 4 ", out)
     assert re.search(r"Error % +│ +\d", out)
@@ -85,7 +77,7 @@ def test_learn_leaves_a_run_folder_and_goes_on_in_it(tmp_path, monkeypatch, caps
         "run.json",
     ]
     before = (tmp_path / "run" / "ensemble" / "manifest.json").read_bytes()
-    code, again, _ = run(*arguments, monkeypatch=monkeypatch, capsys=capsys)
+    code, again, _ = command(*arguments)
     assert code == 0
     assert (tmp_path / "run" / "ensemble" / "manifest.json").read_bytes() == before
     assert out.splitlines()[-6:] == again.splitlines()[-6:]
@@ -111,48 +103,41 @@ def test_learn_leaves_a_run_folder_and_goes_on_in_it(tmp_path, monkeypatch, caps
     ],
 )
 def test_bad_input_is_one_clear_line_and_exit_code_2(
-    arguments, message, tmp_path, monkeypatch, capsys
+    arguments, message, command, tmp_path, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
-    code, _, err = run(*arguments, monkeypatch=monkeypatch, capsys=capsys)
+    code, _, err = command(*arguments)
     assert code == 2
     assert message in err
     assert len(err.strip().splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_unusable_folder_is_bad_input(tmp_path, monkeypatch, capsys):
+def test_an_unusable_folder_is_bad_input(tmp_path, command):
     (tmp_path / "file").write_text("")
     arguments = ("learn", "digits", "--out", str(tmp_path / "file"))
-    code, _, err = run(*arguments, monkeypatch=monkeypatch, capsys=capsys)
+    code, _, err = command(*arguments)
     assert code == 2
     assert "cannot be used as a run folder" in err
 
 
-def test_a_diverging_chain_exits_with_3(tmp_path, monkeypatch, capsys):
-    code, _, err = run(
-        "learn",
-        "digits",
-        "--out",
-        str(tmp_path / "run"),
-        "--set",
-        "chain.schedule.lr=1e9",
-        monkeypatch=monkeypatch,
-        capsys=capsys,
+def test_a_diverging_chain_exits_with_3(tmp_path, command):
+    code, _, err = command(
+        "learn", "digits", "--out", tmp_path / "run", "--set", "chain.schedule.lr=1e9"
     )
     assert code == 3
     assert "lower the learning rate" in err
 
 
-def test_a_damaged_checkpoint_exits_with_2(tmp_path, monkeypatch, capsys):
+def test_a_damaged_checkpoint_exits_with_2(tmp_path, command):
     arguments = ("learn", "digits", "--out", str(tmp_path / "run"), *QUICK)
-    run(*arguments, monkeypatch=monkeypatch, capsys=capsys)
+    command(*arguments)
     (tmp_path / "run" / "result.json").unlink()
     file = next((tmp_path / "run" / "chain").glob("sample-*.safetensors"))
     content = bytearray(file.read_bytes())
     content[-5] ^= 1
     file.write_bytes(content)
-    code, _, err = run(*arguments, monkeypatch=monkeypatch, capsys=capsys)
+    code, _, err = command(*arguments)
     assert code == 2
     assert "does not match its checksum" in err
 
@@ -198,7 +183,7 @@ def test_a_recipe_file_of_ones_own_works_the_same(tmp_path):
         load_recipe(path)
 
 
-def test_search_measures_validation_data_and_writes_one_file(tmp_path, monkeypatch, capsys):
+def test_search_measures_validation_data_and_writes_one_file(tmp_path, command):
     plan = tmp_path / "plan.toml"
     plan.write_text(
         'recipe = "digits"\nvalidation = 200\n[grid]\n'
@@ -208,7 +193,7 @@ def test_search_measures_validation_data_and_writes_one_file(tmp_path, monkeypat
     )
     out = tmp_path / "found.json"
     arguments = ("search", str(plan), "--out", str(out), "--work", str(tmp_path / "work"))
-    code, text, _ = run(*arguments, monkeypatch=monkeypatch, capsys=capsys)
+    code, text, _ = command(*arguments)
     assert code == 0
     found = json.loads(out.read_text())
     assert [sorted(p["changes"]) for p in found["points"]] == [sorted(found["search"]["grid"])] * 2

@@ -58,8 +58,9 @@ def test_a_text_of_ones_own_is_learned_and_its_unknown_words_are_counted(tmp_pat
     )
     assert code == 0, err
     # "a" and "sleeps" are seen 40 times only; "zebra" and "quagga" never.
-    told = "4 words of the test text of .* are not in the vocabulary: read as <unk>"
-    assert re.search(told, out)
+    told = "{} words of the {} text of .* are not in the vocabulary: read as <unk>"
+    for part, unknown in (("train", 80), ("validation", 80), ("test", 4)):
+        assert re.search(told.format(unknown, part), out)
     _, _, err = command("sample", str(tmp_path / "run"), "--start", "the zebra", "--words", "3")
     assert "1 words of --start are unknown: read as <unk>" in err
     (tmp_path / "test.txt").rename(tmp_path / "my.test.tokens")  # a name that learn takes as well

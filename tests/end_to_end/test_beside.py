@@ -15,10 +15,15 @@ from sparsemble.runs import RunFolder
 
 pytestmark = pytest.mark.slow
 
-BESIDE = (
-    *("chain.epochs=2", "chain.burn_in=0", "chain.interval=1", "network.hidden=[6]"),
-    *("retrain.epochs=1", "data.portion=0.01"),
-)
+
+@pytest.fixture
+def beside(short_text):
+    """Changes to the recipe `grammar` that make it as quick as can be."""
+    return [
+        *("--set=chain.epochs=2", "--set=chain.burn_in=0", "--set=chain.interval=1"),
+        *("--set=retrain.epochs=1", "--set=network.hidden=[6]"),
+        *("--set=data.name=text", f"--set=data.path={short_text}"),
+    ]
 
 
 @pytest.fixture
@@ -55,11 +60,12 @@ def test_a_second_process_is_kept_out_of_a_run(command, tmp_path):
 
 
 @pytest.mark.usefixtures("_small_baseline")
-def test_a_run_stopped_while_its_baseline_is_trained_can_be_resumed(command, tmp_path, monkeypatch):
-    arguments = [f"--set={change}" for change in BESIDE]
+def test_a_run_stopped_while_its_baseline_is_trained_can_be_resumed(
+    command, beside, tmp_path, monkeypatch
+):
     with monkeypatch.context() as patch:
         patch.setattr(Worker, "wait", interrupted)
-        code, _, err = command("learn", "grammar", f"--out={tmp_path / 'run'}", *arguments)
+        code, _, err = command("learn", "grammar", f"--out={tmp_path / 'run'}", *beside)
     assert code == 130
     assert f"go on with: sparsemble resume {tmp_path / 'run'}" in err
     assert not (tmp_path / "run" / "baseline" / "result.json").exists()
@@ -72,11 +78,10 @@ def interrupted(worker):
 
 
 @pytest.mark.usefixtures("_small_baseline")
-def test_learn_trains_the_baseline_beside_on_half_of_the_threads(command, tmp_path):
-    arguments = [f"--set={change}" for change in BESIDE]
+def test_learn_trains_the_baseline_beside_on_half_of_the_threads(command, beside, tmp_path):
     try:
         code, out, _ = command(
-            "learn", "grammar", "--threads=2", f"--out={tmp_path / 'run'}", *arguments
+            "learn", "grammar", "--threads=2", f"--out={tmp_path / 'run'}", *beside
         )
         assert code == 0
         assert "small" in out

@@ -32,7 +32,8 @@ def test_normal_laws_are_scored_as_the_task_does(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_example_prints_every_method(monkeypatch, capsys):
+def test_the_example_prints_every_method(short_recipes, monkeypatch, capsys):
+    monkeypatch.setattr("sparsemble.recipes.files._BUILTIN", short_recipes)
     monkeypatch.setattr(example, "FOLDS", 2)
     example.main()
     lines = capsys.readouterr().out

@@ -1,4 +1,7 @@
-"""What the documentation shows runs as printed: the README's walk-through, every help example."""
+"""What the documentation shows runs as printed: the README's walk-through, every help example.
+
+Recipes are shortened; `test_readme` learns by one as it is.
+"""
 
 from __future__ import annotations
 
@@ -38,12 +41,13 @@ def call(line: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def clone(tmp_path_factory):
+def clone(tmp_path_factory, short_recipes):
     """A working folder with what a clone holds, and the runs that examples begin with."""
     folder = tmp_path_factory.mktemp("clone")
     shutil.copytree(ROOT / "examples", folder / "examples")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
+        patch.setattr("sparsemble.recipes.files._BUILTIN", short_recipes)
         quick = "--set chain.epochs=2 --set chain.burn_in=0 --set chain.interval=2"
         call(f"sparsemble learn digits-sgd-ensemble {quick} --set chain.chains=2 --quiet")
         small = "--no-baseline --set data.portion=0.02 --set network.hidden=[8]"

@@ -23,7 +23,8 @@ def test_the_readmes_first_example_runs(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.slow
-def test_the_readmes_regression_example_runs(capsys):
+def test_the_readmes_regression_example_runs(short_recipes, monkeypatch, capsys):
+    monkeypatch.setattr("sparsemble.recipes.files._BUILTIN", short_recipes)
     exec(compile(examples_in_the_readme()[1], "README.md", "exec"), {})
     printed = capsys.readouterr().out.splitlines()
     assert re.match(r"rmse \d+\.\d+, nll ", printed[0])

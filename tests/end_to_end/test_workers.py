@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from scenarios import LONG, QUICK, wait_until
+from scenarios import LONG, QUICK, is_free, wait_until
 from small_runs import saved_ensemble
 from sparsemble.errors import DivergedError, InputError, SparsembleError
 from sparsemble.processes.workers import Worker
@@ -72,14 +72,6 @@ def test_a_run_beside_saves_when_the_process_that_started_it_is_killed(tmp_path)
         starter.stdout.close()
     wait_until(lambda: bool(list((tmp_path / "chain").glob("checkpoint*"))))
     wait_until(lambda: is_free(tmp_path))
-
-
-def is_free(folder: Path) -> bool:
-    try:
-        with RunFolder(folder).locked():
-            return True
-    except InputError:
-        return False
 
 
 def test_an_error_over_there_is_raised_here(tmp_path, console):

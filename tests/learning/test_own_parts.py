@@ -143,3 +143,14 @@ def test_what_could_not_be_found_again_is_refused_before_a_run_begins(arrays, tm
     assert not (tmp_path / "run").exists()
     learned = sparsemble.learn(network(), arrays, nameless)  # without a folder it may be anything
     assert len(learned.ensemble) == 3
+
+
+def giving_up(epoch):
+    """A schedule that forgets to answer after an epoch."""
+    return 0.1 if epoch <= 1 else None
+
+
+def test_a_schedule_that_gives_no_rate_later_on_is_named(arrays):
+    chain = {**own_recipe().chain.__dict__, "schedule": giving_up}
+    with pytest.raises(InputError, match="the schedule giving_up gives None at epoch 1"):
+        sparsemble.learn(network(), arrays, own_recipe(chain=ChainSettings(**chain)))

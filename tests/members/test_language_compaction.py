@@ -112,7 +112,7 @@ def masks_for(draw: st.DrawFn, network: LanguageModel) -> dict[str, Tensor]:
 
 
 @pytest.mark.slow
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(st.data(), language_models(), st.sampled_from(GROUPINGS))
 def test_any_compacted_language_model_gives_the_masked_ones_logits(data, network, grouping):
     masks = data.draw(masks_for(network))

@@ -1,11 +1,16 @@
 """Schedules are pure functions of the time in epochs; their values are written out."""
 
 import math
+from typing import Any
 
+import numpy as np
 import pytest
+import torch
 
 from sparsemble.errors import InputError
-from sparsemble.samplers import Constant, Cyclical, Exponential, Polynomial, Step
+from sparsemble.samplers import Constant, Cyclical, Exponential, Polynomial, Schedule, Step
+from sparsemble.samplers.schedules import schedule_of
+from sparsemble.stages import RetrainSettings
 
 
 @pytest.mark.parametrize(
@@ -98,3 +103,36 @@ def test_an_impossible_schedule_is_refused_with_the_value_named(kind, fields, na
 def test_a_schedule_cannot_be_changed():
     with pytest.raises(ValueError, match="frozen"):
         Constant(lr=0.1).lr = 0.2
+
+
+class Given(Schedule):
+    """Whatever it is told, however little it is a rate."""
+
+    rate: Any
+
+    def __call__(self, epoch):
+        return self.rate
+
+
+@pytest.mark.parametrize(
+    "rate", [None, "fast", math.nan, math.inf, -0.1, 1j, [0.1], torch.tensor([0.1, 0.2])], ids=repr
+)
+def test_what_is_no_rate_is_refused_with_the_schedule_the_value_and_the_time(rate):
+    def careless(epoch):
+        return rate
+
+    for schedule, name in ((Given(rate=rate), "Given"), (schedule_of(careless), r".*careless")):
+        with pytest.raises(InputError, match=f"the schedule {name} gives ") as told:
+            schedule(2.5)
+        assert f"gives {rate!r} at epoch 2.5: the learning rate must be" in str(told.value)
+
+
+@pytest.mark.parametrize("rate", [0, 0.5, np.float32(0.5), torch.tensor(0.5)], ids=repr)
+def test_any_number_is_a_rate(rate):
+    found = Given(rate=rate)(1)
+    assert (type(found), found) == (float, float(rate))
+
+
+def test_a_schedule_that_cannot_begin_is_refused_where_it_is_set():
+    with pytest.raises(InputError, match=r"^schedule: the schedule Given gives None at epoch 0"):
+        RetrainSettings(schedule=Given(rate=None), epochs=1)

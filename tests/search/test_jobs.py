@@ -3,17 +3,15 @@
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
 
 import sparsemble
-from scenarios import wait_until
+from scenarios import is_free, wait_until
 from sparsemble.errors import CorruptFileError, InputError
 from sparsemble.recipes import load_recipe
 from sparsemble.results.result import read_result, write_result
-from sparsemble.runs.folder import RunFolder
 from sparsemble.search.jobs import Job, Workplace, chain_key, run_jobs, seeded_results
 
 QUICK = {
@@ -139,13 +137,5 @@ def test_workers_save_and_stop_when_the_process_that_started_them_is_killed(tmp_
         starter.kill()
         starter.wait()
     chains = list(tmp_path.glob("work/chain-*"))
-    wait_until(lambda: not any(map(in_use, chains)))
+    wait_until(lambda: all(map(is_free, chains)))
     assert all((chain / "checkpoint.safetensors").exists() for chain in chains)
-
-
-def in_use(folder: Path) -> bool:
-    try:
-        with RunFolder(folder).locked():
-            return False
-    except InputError:
-        return True

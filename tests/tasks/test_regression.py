@@ -305,6 +305,37 @@ def test_a_table_with_the_true_numbers_is_scored(one, tmp_path):
         one.task.evaluation_from(str(tmp_path / "words.csv"), "test", None)
 
 
+def test_files_with_the_true_numbers_of_several_targets_are_scored_by_name(two, tmp_path):
+    inputs, numbers = lines(50, targets=2, seed=3)
+    names = ["right", "a", "b", "c", "d", "left"]
+    table(tmp_path / "rows.csv", names, np.c_[numbers[:, 1], inputs, numbers[:, 0]])
+    left, right = numbers.T
+    np.savez(tmp_path / "rows.npz", inputs=inputs, right=right, left=left)
+    expected = two.evaluate((inputs, numbers))
+    for file in (tmp_path / "rows.csv", tmp_path / "rows.npz"):
+        held = two.task.evaluation_from(str(file), "test", None)
+        assert two.evaluate(held).metrics == pytest.approx(expected.metrics, rel=1e-5)
+        assert len(two.task.predict_file(two, file).value) == 50  # targets are no features
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"left": np.zeros(3)}, "has no labels: .* or columns or arrays 'left' and 'right'"),
+        (
+            {"left": np.zeros(3), "right": np.zeros((3, 1))},
+            r"'right' of shape \(3, 1\), not one per",
+        ),
+        ({"left": np.zeros(3), "right": np.zeros(4)}, r"'right' of shape \(4,\), not"),
+        ({"labels": np.zeros(3)}, "2 target names for 1 targets"),
+    ],
+)
+def test_a_file_without_all_targets_is_refused(two, tmp_path, arrays, message):
+    np.savez(tmp_path / "rows.npz", inputs=np.zeros((3, 4)), **arrays)
+    with pytest.raises(InputError, match=message):
+        two.evaluate(two.task.evaluation_from(str(tmp_path / "rows.npz"), "test", None))
+
+
 def test_a_guess_is_the_normal_law_of_the_training_targets():
     inputs, numbers = lines()
     task = Regression().training((inputs, numbers), outputs=1).task

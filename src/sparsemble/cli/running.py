@@ -139,9 +139,8 @@ def _run(
         return
     output = results_console()
     output.print(summary(results))
-    for score in results[-1].scores.values():
-        for note in score.notes:
-            output.print(note)
+    for note in results[-1].notes:
+        output.print(note)
     for finding in results[-1].findings:
         output.print(
             f"{finding.question}: {finding.text}",

@@ -1,12 +1,14 @@
 """Rows of numbers from files: CSV with or without a header, NPY, NPZ.
 
-A column called `label` holds what is to be predicted; in an NPZ file the arrays are `inputs` and,
-if known, `labels`. Nothing in these files can run code: pickled arrays are refused.
+A column called `label` holds what is to be predicted, or columns called as the targets are; in an
+NPZ file the arrays are `inputs` and, if known, `labels`, or one for every target. Nothing in these
+files can run code: pickled arrays are refused.
 """
 
 from __future__ import annotations
 
 import csv
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,25 +21,28 @@ LABEL = "label"
 
 @dataclass(frozen=True)
 class Rows:
-    """Inputs, one row per example; names of their columns and labels where the file has them."""
+    """Inputs, one row per example; names of their columns and labels where the file has them.
+
+    Labels of several targets are columns, in the order in which the targets were asked for.
+    """
 
     inputs: np.ndarray
     names: tuple[str, ...] | None = None
     labels: np.ndarray | None = None
 
 
-def read_rows(path: Path) -> Rows:
-    """The rows of a file, by its ending."""
+def read_rows(path: Path, targets: Sequence[str] = ()) -> Rows:
+    """The rows of a file, by its ending; `targets` are what its labels may be called."""
     readers = {".csv": _read_csv, ".npy": _read_npy, ".npz": _read_npz}
     reader = readers.get(path.suffix.lower())
     if reader is None:
         raise InputError(f"{path}: rows are read from {', '.join(readers)} files")
     if not path.is_file():
         raise InputError(f"{path} does not exist")
-    return reader(path)
+    return reader(path, targets)
 
 
-def _read_csv(path: Path) -> Rows:
+def _read_csv(path: Path, targets: Sequence[str]) -> Rows:
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             start = file.readline()
@@ -52,40 +57,56 @@ def _read_csv(path: Path) -> Rows:
     if not lines:
         raise InputError(f"{path} holds no rows")
     width = len(lines[0][1]) if header is None else len(header)
-    where = header.index(LABEL) if header is not None and LABEL in header else None
+    where = [(header or []).index(name) for name in _labels_in(header or (), LABEL, targets)]
     numbers, labels = [], []
     for number, line in lines:
         if len(line) != width:
             raise InputError(f"{path}: line {number} has {len(line)} columns, not {width}")
-        if where is not None:
-            labels.append(line[where])
-            line = line[:where] + line[where + 1 :]
+        labels.append([line[column] for column in where])
+        line = [text for column, text in enumerate(line) if column not in where]
         bad = next((text for text in line if not _is_number(text)), None)
         if bad is not None:
             raise InputError(f"{path}: {bad!r} in line {number} is not a number")
         numbers.append([float(text) for text in line])
-    names = None if header is None else tuple(name for name in header if name != LABEL)
+    names = [name for column, name in enumerate(header or ()) if column not in where]
     return Rows(
-        np.array(numbers, np.float32), names, np.array(labels) if where is not None else None
+        np.array(numbers, np.float32),
+        None if header is None else tuple(names),
+        _plain(np.array(labels)) if where else None,
     )
 
 
-def _read_npy(path: Path) -> Rows:
+def _labels_in(names: Collection[str], label: str, targets: Sequence[str]) -> Sequence[str]:
+    """Which of a file's columns or arrays hold what is to be predicted, if any do."""
+    if label in names:
+        return (label,)
+    return targets if set(targets) <= set(names) else ()
+
+
+def _plain(labels: np.ndarray) -> np.ndarray:
+    """One label per example is no column."""
+    return labels[:, 0] if labels.shape[1] == 1 else labels
+
+
+def _read_npy(path: Path, targets: Sequence[str]) -> Rows:
     return Rows(_loaded(path))
 
 
-def _read_npz(path: Path) -> Rows:
+def _read_npz(path: Path, targets: Sequence[str]) -> Rows:
     try:
         with np.load(path, allow_pickle=False) as arrays:
             if "inputs" not in arrays:
                 raise InputError(f"{path} holds {', '.join(arrays) or 'nothing'}, not 'inputs'")
-            inputs, labels = arrays["inputs"], arrays.get("labels")
+            inputs, names = arrays["inputs"], _labels_in(list(arrays), "labels", targets)
+            given = {name: arrays[name] for name in names}
     except InputError:
         raise
     except Exception as error:  # damaged archives raise what their layer raises
         raise InputError(f"{path} cannot be read as NPZ: {error}") from None
-    if labels is not None and labels.ndim != 1:
-        raise InputError(f"{path}: 'labels' of shape {labels.shape}, not one per example")
+    for name, labels in given.items():
+        if labels.shape != inputs.shape[:1]:
+            raise InputError(f"{path}: {name!r} of shape {labels.shape}, not one per example")
+    labels = _plain(np.stack(list(given.values()), 1)) if given else None
     return Rows(_some(inputs, path), None, labels)
 
 

@@ -19,12 +19,14 @@ class Part:
 class Split:
     """`train` is whatever a task learns from; `measured` holds the parts that figures come from.
 
-    `validation` may be watched while an ensemble grows; a test set never is.
+    `validation` may be watched while an ensemble grows; a test set never is. `notes` are what the
+    user should know about the data that are learned from.
     """
 
     train: Any
     measured: Mapping[str, Part]
     validation: Any = None
+    notes: tuple[str, ...] = ()
 
 
 @runtime_checkable

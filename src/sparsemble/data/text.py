@@ -40,6 +40,13 @@ class Text:
     unknown: int = 0
     """Tokens that are `<unk>` because the vocabulary lacks the word."""
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user should know about it."""
+        if not self.unknown:
+            return ()
+        return (f"{self.unknown} words of {self.name} are not in the vocabulary: read as <unk>",)
+
 
 @dataclass(frozen=True)
 class Corpus:
@@ -79,7 +86,7 @@ class Corpus:
         measured = {name: Part(text, text.name) for name, text in texts.items()}
         if measure == "validation":
             del measured["test"]
-        return Split(self, measured)
+        return Split(self, measured, notes=self.part("train").notes)
 
     def beginning(self, portion: float) -> Corpus:
         """The same corpus with only the first `portion` of the training text.

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
 from sparsemble.ensemble.saving import is_whole
 from sparsemble.extensions import permitted
 from sparsemble.recipes import Recipe
@@ -26,6 +28,8 @@ class Result(Settings):
     """The task's table of them, the one that decides first."""
     scores: dict[str, Score]
     """Of every part of the data that was measured on: validation, test."""
+    training_notes: list[str] = Field(default_factory=list)
+    """What is to be known about the data that were learned from."""
     parameters: int
     flops: int
     parameters_ratio: float
@@ -47,6 +51,12 @@ class Result(Settings):
         return [
             metric for metric in self.metrics if metric.shown and metric.key in self.score.curve
         ]
+
+    @property
+    def notes(self) -> list[str]:
+        """What is to be known about all data."""
+        measured = [note for score in self.scores.values() for note in score.notes]
+        return [*self.training_notes, *measured]
 
     @property
     def score(self) -> Score:

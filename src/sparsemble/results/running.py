@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,7 +99,7 @@ def run_recipe(
         name: learned.ensemble.evaluate(task.evaluation(part.data, part.name))
         for name, part in given.split.measured.items()
     }
-    result = _measured(recipe, learned, scores, RunFolder(folder))
+    result = _measured(recipe, learned, scores, given.split.notes, RunFolder(folder))
     write_result(result, RunFolder(folder).result)
     return result
 
@@ -167,7 +167,11 @@ def shown(
 
 
 def _measured(
-    recipe: Recipe, learned: Learned, scores: dict[str, Score], folder: RunFolder
+    recipe: Recipe,
+    learned: Learned,
+    scores: dict[str, Score],
+    notes: Sequence[str],
+    folder: RunFolder,
 ) -> Result:
     ensemble = learned.ensemble
     costs = [member.cost for member in ensemble]
@@ -176,6 +180,7 @@ def _measured(
         recipe=recipe,
         metrics=list(ensemble.task.metrics),
         scores=scores,
+        training_notes=list(notes),
         parameters=total.parameters,
         flops=total.flops,
         parameters_ratio=total.parameters_ratio,

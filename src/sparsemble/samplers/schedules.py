@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Literal
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, computed_field
+from pydantic import AfterValidator, Field, computed_field
 
+from sparsemble.errors import InputError
 from sparsemble.extensions import import_path, open_union
 from sparsemble.settings import Positive, Settings
 
@@ -18,9 +20,34 @@ Factor = Annotated[float, Field(ge=1, allow_inf_nan=False)]
 class Schedule(Settings, ABC):
     """A learning rate over time."""
 
+    def __init_subclass__(cls, **how: Any) -> None:
+        super().__init_subclass__(**how)
+        if "__call__" in vars(cls):
+            cls.__call__ = _checked(cls.__call__)  # type: ignore[assignment,method-assign]
+
     @abstractmethod
     def __call__(self, epoch: float) -> float:
         """The rate at a time, in epochs since the start."""
+
+
+def _checked(rate_at: Callable[[Any, float], Any]) -> Callable[[Any, float], float]:
+    """A schedule may be the user's, and what it returns anything at all."""
+
+    @wraps(rate_at)
+    def checked(schedule: Schedule, epoch: float) -> float:
+        rate = rate_at(schedule, epoch)
+        try:
+            is_rate = math.isfinite(rate) and rate >= 0
+        except (TypeError, ValueError, RuntimeError):  # what is no number, or several
+            is_rate = False
+        if not is_rate:
+            raise InputError(
+                f"the schedule {_title(schedule)} gives {rate!r} at epoch {epoch:g}: the learning "
+                "rate must be a finite number, 0 or more"
+            )
+        return float(rate)
+
+    return checked
 
 
 class Constant(Schedule):
@@ -108,7 +135,7 @@ class FunctionSchedule(Schedule):
 
     def __call__(self, epoch: float) -> float:
         """What the function says."""
-        return float(self.function(epoch))
+        return self.function(epoch)
 
     @computed_field(repr=False)  # type: ignore[prop-decorator]
     @property
@@ -117,14 +144,30 @@ class FunctionSchedule(Schedule):
         return import_path(self.function)
 
 
+def _title(schedule: Schedule) -> str:
+    """What messages call a schedule."""
+    if isinstance(schedule, FunctionSchedule):
+        return getattr(schedule.function, "__qualname__", repr(schedule.function))
+    return type(schedule).__name__
+
+
 def schedule_of(function: Callable[[float], float]) -> Schedule:
     """A function as a schedule."""
     return FunctionSchedule(function=function)
 
 
+def _beginning(schedule: Schedule) -> Schedule:
+    """A schedule that cannot even begin is refused where it is set, not when the chain begins."""
+    schedule(0)
+    return schedule
+
+
 if TYPE_CHECKING:
     AnySchedule = Schedule
 else:
-    AnySchedule = open_union(
-        Schedule, Constant, Polynomial, Cyclical, Step, Exponential, from_function=schedule_of
-    )
+    AnySchedule = Annotated[
+        open_union(
+            Schedule, Constant, Polynomial, Cyclical, Step, Exponential, from_function=schedule_of
+        ),
+        AfterValidator(_beginning),
+    ]

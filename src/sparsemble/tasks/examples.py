@@ -56,6 +56,11 @@ class ExampleTask(Task):
 
     # What a subclass may say about its targets: by default they are numbers
 
+    @property
+    def targets_in_files(self) -> tuple[str, ...]:
+        """What columns of targets are called in a file that has no column `label`."""
+        return ()
+
     def dataset(self, inputs: Any, targets: Any, about: About, source: str) -> Dataset:
         """Arrays as a checked `Dataset`."""
         return as_dataset(
@@ -217,10 +222,12 @@ class ExampleTask(Task):
             return self.evaluation(open_examples(source, part, folder), f"{source}, {part} part")
         if source in TEXTS:
             raise InputError(f"{source!r} is a text, and the ensemble holds {self.noun}")
-        rows = read_rows(Path(source))
+        rows = read_rows(Path(source), self.targets_in_files)
         if rows.labels is None:
+            targets = " and ".join(map(repr, self.targets_in_files))
             raise InputError(
-                f"{source} has no labels: name a column 'label' (CSV) or an array (NPZ)"
+                f"{source} has no labels: name a column 'label' (CSV) or an array 'labels' (NPZ)"
+                + (f", or columns or arrays {targets}" if targets else "")
             )
         names = rows.names if self.feature_names is not None else None
         inputs = self.inputs(rows.inputs, names, source)
@@ -270,7 +277,7 @@ class ExampleTask(Task):
 
     def predict_file(self, ensemble: Predictor, path: Path, **options: Any) -> Answer:
         """A record for every row of a CSV, NPY or NPZ file."""
-        rows = read_rows(path)
+        rows = read_rows(path, self.targets_in_files)
         names = rows.names if self.feature_names is not None else None
         records = self.rows(ensemble.evidence(self.inputs(rows.inputs, names, str(path))))
         table = io.StringIO()

@@ -124,18 +124,13 @@ class LanguageModelling(Task):
             )
         first = vocabulary.index(END)
         reference = None if text.true_nll is None else {"perplexity": math.exp(text.true_nll)}
-        notes: tuple[str, ...] = ()
-        if text.unknown:
-            notes = (
-                f"{text.unknown} words of {text.name} are not in the vocabulary: read as <unk>",
-            )
         return Evaluation(
             text.name,
             len(text.tokens),
             lambda: _segments(text, first),
             text,
             reference=reference,
-            notes=notes,
+            notes=text.notes,
         )
 
     def evaluation_from(

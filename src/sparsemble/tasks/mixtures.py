@@ -62,12 +62,10 @@ class Mixture:
     def _scaled(self, targets: Tensor) -> Tensor:
         return (targets.unsqueeze(-2) - self.means) / self.variances.sqrt()
 
-    def quantile(self, probability: float) -> Tensor:
-        """Below which a value lies with this probability, `(examples, targets)`."""
-        return self.quantiles([probability])[0]
-
     def quantiles(self, probabilities: Sequence[float]) -> Tensor:
-        """Several at once, `(probabilities, examples, targets)`: each between the members' own.
+        """Below which a value lies with these probabilities, `(probabilities, examples, targets)`.
+
+        Each lies between the members' own.
 
         By Newton's method, and by bisection where that would leave the bracket or hardly move.
         """

@@ -210,6 +210,11 @@ class Regression(ExampleTask):
             targets = targets[:, [own.index(name) for name in known]]
         return self.checked_targets(targets, source)
 
+    @property
+    def targets_in_files(self) -> tuple[str, ...]:
+        """The names of the targets."""
+        return self.names
+
     def labelled(self, inputs: Tensor, rows: Rows, source: str) -> Dataset:
         """Targets of a file: numbers, which a CSV file holds as text."""
         assert rows.labels is not None

@@ -95,7 +95,7 @@ def run_summary(run: FinishedRun) -> Summary:
         None if reference is None else metric.factor * reference,
         result.seconds,
         result.rollbacks,
-        tuple(note for score in result.scores.values() for note in score.notes),
+        tuple(result.notes),
     )
 
 
