@@ -28,10 +28,10 @@ _NAMES = {
         "ptb",
         "read_corpus",
     ),
-    "ensemble": ("Ensemble",),
+    "ensemble": ("Budget", "Ensemble", "compare"),
     "errors": ("DivergedError", "InputError", "SparsembleError"),
     "layouts": ("layout_of",),
-    "learning": ("Learned", "learn"),
+    "learning": ("Learned", "learn", "plan"),
     "members": ("Member", "compact"),
     "networks": ("LanguageModel", "feedforward"),
     "recipes": ("Recipe", "load_recipe"),
@@ -90,13 +90,16 @@ if TYPE_CHECKING:  # the same again, for type checkers: they cannot follow `__ge
     from sparsemble.data import mnist as mnist
     from sparsemble.data import ptb as ptb
     from sparsemble.data import read_corpus as read_corpus
+    from sparsemble.ensemble import Budget as Budget
     from sparsemble.ensemble import Ensemble as Ensemble
+    from sparsemble.ensemble import compare as compare
     from sparsemble.errors import DivergedError as DivergedError
     from sparsemble.errors import InputError as InputError
     from sparsemble.errors import SparsembleError as SparsembleError
     from sparsemble.layouts import layout_of as layout_of
     from sparsemble.learning import Learned as Learned
     from sparsemble.learning import learn as learn
+    from sparsemble.learning import plan as plan
     from sparsemble.members import Member as Member
     from sparsemble.members import compact as compact
     from sparsemble.networks import LanguageModel as LanguageModel

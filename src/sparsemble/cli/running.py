@@ -36,8 +36,17 @@ def learn(
         Path | None, typer.Option("--out", help="Run folder; default runs/NAME.")
     ] = None,
     changes: Changes = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIMITS",
+            help="Find all settings for a budget, as flops=1.0,parameters=0.7; the recipe only "
+            "says data and network.",
+        ),
+    ] = None,
     baseline: Annotated[
-        bool, typer.Option(help="Also train what the recipe is compared with, if it names that.")
+        bool,
+        typer.Option(help="Also train what it is compared with: under a budget a dense network."),
     ] = True,
     data: DataFolder = None,
     threads: Threads = None,
@@ -55,15 +64,33 @@ def learn(
 
     train_with(threads)
     resolved = load_recipe(recipe, parsed_changes(changes))
+    folder = out or Path("runs") / resolved.name
+    console = progress_console(quiet=quiet)
+    if budget is not None:
+        resolved = _planned(resolved, budget, folder, console, data)
     _run(
         resolved,
-        out or Path("runs") / resolved.name,
-        progress_console(quiet=quiet),
+        folder,
+        console,
         data,
         baseline=baseline,
         tensorboard=tensorboard,
         as_json=as_json,
     )
+
+
+def _planned(
+    recipe: Recipe, budget: str, folder: Path, console: Console, data: Path | None
+) -> Recipe:
+    """The recipe that trials find for a budget."""
+    from sparsemble.ensemble import Budget
+    from sparsemble.results.running import planned, shown
+
+    limits: Budget = Budget.read(parsed_changes(budget.split(",")), source="--budget")
+    with shown(console, f"{recipe.name}, trials") as callback:
+        found = planned(recipe, limits, folder, data_folder=data, callback=callback)
+    console.print(f"settings for {limits.text}: {found.in_short}")
+    return found
 
 
 @app.command()
@@ -112,7 +139,7 @@ def _run(
     from sparsemble.errors import InterruptedRunError
     from sparsemble.recipes.files import baseline_of
     from sparsemble.results.result import known_result
-    from sparsemble.results.running import run_compared, run_recipe, shown
+    from sparsemble.results.running import run_compared, run_recipe, run_verdict, shown
     from sparsemble.results.summary import summary
     from sparsemble.runs.folder import RunFolder
 
@@ -139,6 +166,8 @@ def _run(
         return
     output = results_console()
     output.print(summary(results))
+    if compared is not None and (verdict := run_verdict(recipe, results, folder, data)) is not None:
+        output.print(verdict.text, style="green" if verdict.is_kept else "yellow")
     for note in results[-1].notes:
         output.print(note)
     for finding in results[-1].findings:

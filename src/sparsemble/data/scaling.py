@@ -5,6 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+_OF_A_KIND = 20.0
+"""How many times as wide as others the ranges of features may be that are of a kind."""
+_USUAL = 10.0
+"""Values up to here need no scaling."""
+
 
 class Scaling(nn.Module):
     """`(x − shift)·factor`, elementwise; both broadcast against the values and are buffers."""
@@ -40,6 +45,28 @@ class Scaling(nn.Module):
         varies = values.amax(0) > values.amin(0)
         factor = torch.where(varies, 1 / values.std(0, correction=0), 1.0)
         return cls(values.mean(0), factor)
+
+    @classmethod
+    def fitting(cls, values: Tensor) -> Scaling:
+        """What values need to be of a usual size: nothing, one scale for all, or one per feature.
+
+        Features of a kind, as the pixels of an image, keep their proportions.
+
+        >>> Scaling.fitting(torch.rand(50, 4)).is_identity
+        True
+        >>> Scaling.fitting(256 * torch.rand(50, 4)).factor.ndim
+        0
+        >>> Scaling.fitting(torch.rand(50, 2) * torch.tensor([1.0, 1000.0])).factor.shape
+        torch.Size([2])
+        """
+        values = values if values.is_floating_point() else values.float()
+        ranges = (values.amax(0) - values.amin(0)).flatten()
+        ranges = ranges[ranges > 0]
+        if len(ranges) and float(ranges.quantile(0.9) / ranges.quantile(0.1)) > _OF_A_KIND:
+            return cls.standard(values)
+        if not len(ranges) or float(values.abs().max()) <= _USUAL:
+            return cls.none()
+        return cls(values.mean(), 1 / values.std(correction=0))
 
     def same_as(self, other: Scaling) -> bool:
         """Do both change values in the same way?"""

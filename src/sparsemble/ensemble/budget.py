@@ -7,6 +7,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from sparsemble.ensemble.cost import EnsembleCost
+from sparsemble.errors import InputError
 from sparsemble.settings import Settings
 
 Share = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -31,6 +32,28 @@ class Budget(Settings):
         if self.flops is self.parameters is self.bytes is None:
             raise ValueError("a budget needs a limit: flops, parameters or bytes")
         return self
+
+    @property
+    def text(self) -> str:
+        """In words.
+
+        >>> Budget(flops=1.0, bytes=20_000).text
+        'flops = 1.0, bytes = 20000'
+        """
+        given = self.model_dump(exclude_none=True)
+        return ", ".join(f"{name} = {limit}" for name, limit in given.items())
+
+    def weights(self, dense: EnsembleCost) -> float | None:
+        """The share of the dense network's weights that may be left, by their number and bytes."""
+        shares = [self.parameters] if self.parameters is not None else []
+        if self.bytes is not None:
+            biases = dense.bytes - 4 * dense.parameters
+            if self.bytes <= biases:
+                raise InputError(
+                    f"a budget of {self.bytes:,} bytes is too small: biases alone take {biases:,}"
+                )
+            shares.append((self.bytes - biases) / (4 * dense.parameters))
+        return min(shares, default=None)
 
     def exceeded_by(self, cost: EnsembleCost) -> list[str]:
         """What costs more than it may, in words; nothing if all is within the budget."""

@@ -1,5 +1,5 @@
-"""Learning: the stages composed into one call."""
+"""Learning: the stages composed into one call, and settings found for a budget."""
 
-from sparsemble.learning.learn import Learned, learn
+from sparsemble.learning.learn import Learned, learn, plan
 
-__all__ = ["Learned", "learn"]
+__all__ = ["Learned", "learn", "plan"]

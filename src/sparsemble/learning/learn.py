@@ -8,36 +8,45 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from sparsemble.augmentations import Augmentation
+from sparsemble.augmentations.augmentation import augmentation_of
 from sparsemble.devices import usable_device
-from sparsemble.ensemble import Ensemble
+from sparsemble.ensemble import Budget, Ensemble
 from sparsemble.ensemble.saving import described_task
 from sparsemble.errors import InputError
 from sparsemble.layouts import layout_of
 from sparsemble.learning.choosing import Candidate
 from sparsemble.learning.monitor import evidence_of
 from sparsemble.learning.pipeline import Fitted, Pipeline
+from sparsemble.learning.planning import Planner
 from sparsemble.learning.rehearsal import rehearse, rehearse_augmentation, rehearse_autocast
 from sparsemble.networks.layers import without_addresses
 from sparsemble.processes.interrupts import stop_requests
 from sparsemble.recipes import Recipe
 from sparsemble.runs.disk import check_disk, disk_needed
 from sparsemble.runs.folder import RunFolder
+from sparsemble.samplers import Constant
 from sparsemble.seeds import STREAMS, derive
-from sparsemble.stages import Callback, Finding, History, diagnose
+from sparsemble.stages import Callback, ChainSettings, Finding, History, PruneSettings, diagnose
 from sparsemble.stages.sampling import NetworkSource, initial_network
 from sparsemble.store import tensor_digest
 from sparsemble.structure import Layout
 from sparsemble.structure.groupings import grouped
 from sparsemble.tasks import Evaluation, Task, task_for
+
+_HELD_OUT = 0.2
+"""Share of the training data that is set aside to choose on."""
+_ROUNDS = 3
+"""Of pruning, under a budget."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +73,11 @@ class Learned:
 def learn(
     network: NetworkSource,
     data: Any,
-    recipe: Recipe,
+    recipe: Recipe | None = None,
     *,
+    budget: Budget | None = None,
+    augment: Augmentation | Callable[[Tensor], Tensor] | None = None,
+    seed: int = 0,
     task: Task | None = None,
     layout: Layout | None = None,
     folder: str | Path | None = None,
@@ -82,7 +94,11 @@ def learn(
             freshly initialised one.
         data: A pair of arrays `(inputs, targets)`, a `Dataset`, a torch `Dataset` or a
             `DataLoader`; for a language model a `Corpus`.
-        recipe: Prior, chain, pruning and retraining.
+        recipe: Prior, chain, pruning and retraining; without one they are found by short trials.
+        budget: What the ensemble may cost, in the place of a recipe; by default as many FLOPs as
+            one dense network.
+        augment: Without a recipe: how inputs are perturbed while training.
+        seed: Without a recipe: everything random follows from it.
         task: What is predicted; by default the recipe's, or else what the data are for:
             `LanguageModelling` for a `Corpus`, `Regression` for a `Dataset` of numbers,
             `Classification` for anything else.
@@ -92,17 +108,38 @@ def learn(
         samples_folder: Keep the samples there, to be shared by runs that differ only after the
             chain.
         num_data: The number of examples, for a data loader that does not know it.
-        validation: Data to watch the growing ensemble on; without any it is watched on training
-            data. Nothing is decided by it.
+        validation: Data to watch the growing ensemble on and, if members are chosen, to choose
+            them on. To choose, a part of the training data is set aside if none are given; to
+            watch, training data do.
         device: Where to compute.
         callback: Told what happens.
     """
-    if not isinstance(recipe, Recipe):
-        raise InputError(f"recipe of type {type(recipe).__name__}: load_recipe() makes one")
     if task is not None and not isinstance(task, Task):
         raise InputError(f"task = {task!r}: give a task, as Regression(), not its class or name")
     callback = callback or Callback()
     device = usable_device(device)
+    task = task or (recipe.task if isinstance(recipe, Recipe) else None) or task_for(data)
+    if recipe is None:
+        data, validation = held_out(task, data, validation, seed)
+        recipe = _known_recipe(folder) or plan(
+            network,
+            data,
+            budget or Budget(flops=1.0),
+            augment=augment,
+            seed=seed,
+            task=task,
+            layout=layout,
+            num_data=num_data,
+            validation=validation,
+            device=device,
+            callback=callback,
+        )
+    elif not isinstance(recipe, Recipe):
+        raise InputError(f"recipe of type {type(recipe).__name__}: load_recipe() makes one")
+    elif budget is not None or augment is not None:
+        raise InputError("a recipe says itself what it prunes to and how inputs are perturbed")
+    elif recipe.choose:
+        data, validation = held_out(task, data, validation, recipe.seed)
     fitted = fit(network, data, recipe, task, layout, num_data, validation, device)
     run = _run_folder(folder, samples_folder, recipe)
     if run is not None:
@@ -120,6 +157,63 @@ def learn(
     history = pipeline.history
     findings = _findings(ensemble, history, recipe, held)
     return Learned(ensemble, history, findings, pipeline.candidates)
+
+
+def held_out(task: Task, data: Any, validation: Any, seed: int) -> tuple[Any, Any]:
+    """Training data of a usual scale and validation data: those given, or a part set aside."""
+    if validation is None:
+        data, validation = task.hold_out(data, _HELD_OUT, derive(seed, "validation"))
+    return task.scaled(data), validation
+
+
+def _known_recipe(folder: str | Path | None) -> Recipe | None:
+    """What an earlier session found for a run, so that it is not looked for again."""
+    if folder is None or not (Path(folder) / "run.json").is_file():
+        return None
+    return RunFolder(Path(folder)).recipe()
+
+
+def plan(
+    network: NetworkSource,
+    data: Any,
+    budget: Budget,
+    *,
+    augment: Augmentation | Callable[[Tensor], Tensor] | None = None,
+    seed: int = 0,
+    task: Task | None = None,
+    layout: Layout | None = None,
+    num_data: int | None = None,
+    validation: Any = None,
+    device: str | torch.device = "cpu",
+    callback: Callback | None = None,
+) -> Recipe:
+    """A recipe for a budget, whose settings short trials have found.
+
+    Args:
+        network: As for `learn`.
+        data: As for `learn`.
+        budget: What the ensemble may cost.
+        augment: How inputs are perturbed.
+        seed: Of the trials, and of the recipe.
+        task: As for `learn`.
+        layout: As for `learn`.
+        num_data: As for `learn`.
+        validation: What settings are chosen on; by default a part of the training data.
+        device: Where to compute.
+        callback: Told what happens in the trials.
+    """
+    task = task or task_for(data)
+    data, validation = held_out(task, data, validation, seed)
+    if augment is not None and not isinstance(augment, Augmentation):
+        augment = augmentation_of(augment)
+    trial = Recipe(seed=seed, chain=ChainSettings(schedule=Constant(lr=0.01), augment=augment))
+    fitted = fit(network, data, trial, task, layout, num_data, validation, usable_device(device))
+    judged = fitted.training.judged()
+    if judged is None:
+        raise InputError("settings are chosen on validation data: give some")
+    planner = Planner(fitted, judged, augment=augment, seed=seed, device=device, callback=callback)
+    weights = budget.weights(fitted.dense_cost)
+    return planner.recipe(PruneSettings(flops=budget.flops, parameters=weights, steps=_ROUNDS))
 
 
 def fit(

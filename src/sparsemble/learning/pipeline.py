@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from sparsemble.ensemble import Ensemble
+from sparsemble.ensemble.cost import EnsembleCost, ensemble_cost
 from sparsemble.errors import InputError
 from sparsemble.learning.choosing import COUNTS, Candidate, merged, recent
 from sparsemble.learning.monitor import Monitor
@@ -46,6 +47,11 @@ class Fitted:
     def task(self) -> Task:
         """What is learned, completed by the data."""
         return self.training.task
+
+    @property
+    def dense_cost(self) -> EnsembleCost:
+        """What one dense network costs."""
+        return ensemble_cost([Member.dense(self.blank, self.layout)])
 
     def dense(self, sample: Sample) -> Member:
         """A sample as it is."""
@@ -139,11 +145,12 @@ class Pipeline:
 
     def _choose(self, samples: Sequence[Sample]) -> list[Member]:
         """The members that do best on validation data, of all that are within the budget."""
-        how = self.recipe.prune
-        assert how is not None
-        judged = self.fitted.training.judged()
+        how, judged = self.recipe.prune, self.fitted.training.judged()
         if judged is None:
             raise InputError("to choose members validation data are needed: give some")
+        if how is None:
+            best_sample = min(samples, key=lambda sample: self._figure(sample, judged))
+            return [self.fitted.dense(best_sample).to(self.device)]
         samples = recent(samples)
         best: list[Member] = []
         least = math.inf

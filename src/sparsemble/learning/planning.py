@@ -26,7 +26,7 @@ from sparsemble.errors import DivergedError, InputError
 from sparsemble.learning.pipeline import Fitted
 from sparsemble.priors import GroupSparse, NoPrior, Prior
 from sparsemble.recipes import Recipe
-from sparsemble.samplers import Constant, Cyclical, Exponential, SGLDSettings
+from sparsemble.samplers import Constant, Exponential, SGLDSettings
 from sparsemble.stages import (
     Callback,
     ChainSettings,
@@ -69,7 +69,6 @@ class Planner:
     Args:
         fitted: A network, its layout and the data.
         judged: Validation data.
-        batch_size: Examples in a mini-batch.
         augment: How inputs are perturbed, in chain and retraining.
         seed: Of the trials, and of the recipe.
         device: Where to compute.
@@ -81,7 +80,6 @@ class Planner:
         fitted: Fitted,
         judged: Evaluation,
         *,
-        batch_size: int,
         augment: Augmentation | None = None,
         seed: int = 0,
         device: str | torch.device = "cpu",
@@ -89,12 +87,12 @@ class Planner:
     ) -> None:
         self._fitted = fitted
         self._judged = judged
-        self._batch_size = batch_size
+        self._batch_size = fitted.training.usual_batch_size()
         self._augment = augment
         self._seed = seed
         self._device = device
         self._callback = callback
-        self._batches = fitted.training.batches(batch_size)
+        self._batches = fitted.training.batches(self._batch_size)
 
     def recipe(self, prune: PruneSettings) -> Recipe:
         """Everything found, for a budget that `prune` says."""
@@ -225,28 +223,3 @@ def _best(trials: Sequence[Trial]) -> Trial:
 def _falling(epochs: int) -> float:
     """The factor by which a rate falls to a twentieth over so many epochs."""
     return float(20 ** (1 / max(epochs - 1, 1)))
-
-
-def dense_recipe(recipe: Recipe) -> Recipe:
-    """The dense network to compare with: same data, perturbations and passes, at a falling rate.
-
-    Of its snapshots that is taken which validation data find best, so that it is not trained for
-    too long.
-    """
-    chain = recipe.chain
-    schedule = Cyclical(lr=chain.schedule(0), period=chain.epochs, floor=0.02)
-    return Recipe(
-        name="dense",
-        seed=recipe.seed,
-        chain=chain.model_copy(
-            update={
-                "sampler": SGLDSettings(temperature=0.0),
-                "schedule": schedule,
-                "collection": "thinned",
-                "every": 1,
-                "prior_step": "gradient",
-                "burn_in": 0,
-                "patience": None,
-            }
-        ),
-    )

@@ -17,6 +17,7 @@ from typing import Any
 from sparsemble.errors import InputError
 from sparsemble.extensions import kinds_of
 from sparsemble.priors import AnyPrior
+from sparsemble.recipes.dense import dense_recipe
 from sparsemble.recipes.networks import AnyNetwork
 from sparsemble.recipes.recipe import Recipe
 from sparsemble.samplers import AnySampler, AnySchedule
@@ -84,10 +85,11 @@ def recipe_from(
 def baseline_of(recipe: Recipe) -> Recipe | None:
     """The recipe that one is compared with, on the same data and with the same seed.
 
-    It is a built-in one: run folders name it, too, and must not name a file of anyone's.
+    It is a built-in one: run folders name it, too, and must not name a file of anyone's. Members
+    that were chosen for a budget are compared with one dense network.
     """
     if recipe.baseline is None:
-        return None
+        return dense_recipe(recipe) if recipe.choose and recipe.prune is not None else None
     if recipe.baseline not in builtin_names():
         raise InputError(f"baseline = {recipe.baseline!r} is not a built-in recipe")
     baseline = load_recipe(recipe.baseline, {"seed": recipe.seed})

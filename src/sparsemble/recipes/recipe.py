@@ -72,13 +72,12 @@ class Recipe(Settings):
     retrain: RetrainSettings | None = None
     choose: bool = False
     """Choose on validation data how many members to spend the budget of `prune` on, and whether to
-    retrain them."""
+    retrain them; without `prune`, which one sample to take."""
 
     @model_validator(mode="after")
     def _can_choose(self) -> Self:
-        if self.choose and (
-            self.prune is None or self.prune.sparsity is not None or self.prune.per != "ensemble"
-        ):
+        how = self.prune
+        if self.choose and how is not None and (how.sparsity is not None or how.per != "ensemble"):
             raise ValueError(
                 "choose = true needs a budget of all members together: prune.flops or "
                 "prune.parameters"
@@ -93,6 +92,16 @@ class Recipe(Settings):
                 "are trained between rounds"
             )
         return self
+
+    @property
+    def in_short(self) -> str:
+        """The settings that matter most, in one line."""
+        chain = self.chain
+        found = [f"learning rate {chain.schedule(0):.3g}"]
+        found.append(f"temperature {chain.sampler.temperature:.2g}")
+        found.append(f"penalty {self.prior.group_penalty:.2g}")
+        found.append(f"batches of {chain.batch_size}, {chain.epochs} epochs at most")
+        return ", ".join(found)
 
     @property
     def code(self) -> tuple[str, ...]:

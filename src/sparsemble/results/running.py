@@ -12,8 +12,9 @@ import torch
 from torch import nn
 
 from sparsemble.data import Split
+from sparsemble.ensemble import Budget
 from sparsemble.errors import InputError
-from sparsemble.learning import Learned, learn
+from sparsemble.learning import Learned, learn, plan
 from sparsemble.learning.learn import fit
 from sparsemble.learning.pipeline import Fitted
 from sparsemble.processes.workers import Worker, is_worker
@@ -21,8 +22,11 @@ from sparsemble.progress.tensorboard import TensorBoard
 from sparsemble.progress.terminal import TerminalProgress
 from sparsemble.recipes import Recipe
 from sparsemble.results.result import Result, known_result, read_result, write_result
+from sparsemble.results.verdict import Verdict, judge
 from sparsemble.runs import RunFolder, provenance
+from sparsemble.runs.opening import open_ensemble
 from sparsemble.stages import Callback, Callbacks
+from sparsemble.store import write_json
 from sparsemble.structure import Layout
 from sparsemble.tasks import Score, Task, task_for
 
@@ -61,6 +65,63 @@ def ingredients_of(recipe: Recipe, data_folder: Path | None = None) -> Ingredien
     split = recipe.data.load(data_folder)
     task = recipe.task or task_for(split.train)
     return Ingredients(recipe, split, task.training(split.train, seed=recipe.seed).task)
+
+
+def planned(
+    recipe: Recipe,
+    budget: Budget,
+    folder: Path,
+    *,
+    data_folder: Path | None = None,
+    callback: Callback | None = None,
+) -> Recipe:
+    """The recipe of a run for a budget, with the data and network of another recipe.
+
+    Args:
+        recipe: Says what is learned: data, network, task, how inputs are perturbed.
+        budget: What the ensemble may cost.
+        folder: Of the run; if it was begun already, its own recipe is given.
+        data_folder: Where data sets lie.
+        callback: Told what happens in the trials.
+    """
+    if (folder / "run.json").is_file():
+        return RunFolder(folder, code=recipe.code).recipe()
+    given = ingredients_of(recipe, data_folder)
+    found = plan(
+        given.network,
+        given.split.train,
+        budget,
+        augment=recipe.chain.augment,
+        seed=recipe.seed,
+        task=given.task,
+        layout=given.layout,
+        validation=given.split.validation,
+        callback=callback,
+    )
+    same = {key: getattr(recipe, key) for key in ("data", "network", "task", "grouping")}
+    return found.model_copy(
+        update={**same, "name": recipe.name, "description": f"{recipe.name} for {budget.text}"}
+    )
+
+
+def run_verdict(
+    recipe: Recipe, results: Sequence[Result], folder: Path, data_folder: Path | None = None
+) -> Verdict | None:
+    """A run's ensemble beside its baseline, if that is one dense network; kept with the run."""
+    baseline, own = results
+    if len(baseline.structures) != 1:
+        return None
+    run = RunFolder(folder)
+    split = ingredients_of(recipe, data_folder).split
+    part = split.measured.get("test") or next(iter(split.measured.values()))
+    verdict = judge(
+        open_ensemble(folder, recipe.code),
+        open_ensemble(run.baseline, recipe.code),
+        part.data,
+        seconds=(sum(own.seconds.values()), sum(baseline.seconds.values())),
+    )
+    write_json(run.verdict, verdict.model_dump(mode="json"))
+    return verdict
 
 
 def run_recipe(

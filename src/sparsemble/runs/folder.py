@@ -9,6 +9,7 @@
       ensemble/            the result
       result.json          metrics and costs
       baseline/            the run it is compared with
+      verdict.json         how the ensemble does beside it
       tensorboard/         the trace once more, to look at
       report.html          the run explained
 
@@ -215,6 +216,7 @@ class RunFolder:
         self.result = inside(path, "result.json")
         self.baseline = inside(path, "baseline")
         self.tensorboard = inside(path, "tensorboard")
+        self.verdict = inside(path, "verdict.json")
         self.report = inside(path, "report.html")
 
     @cached_property

@@ -35,6 +35,8 @@ from sparsemble.tasks.task import Answer, Evaluation, Predictor, Task
 
 _WATCHED = 2000
 """Examples that a growing ensemble is watched on at most."""
+_MANY = 10_000
+"""Examples that make large data."""
 _AT_ONCE = 4096
 """Examples that are scored together."""
 
@@ -181,6 +183,13 @@ class ExampleTask(Task):
         if isinstance(given, Dataset):
             return given.pick(rest), given.pick(own)
         return Subset(given, rest.tolist()), Subset(given, own.tolist())
+
+    def scaled(self, data: Any) -> Any:
+        """Arrays without a scaling get one that fits them; a loader's are the caller's to scale."""
+        given = self._opened(data, "the data")
+        if not isinstance(given, Dataset) or not given.scaling.is_identity:
+            return given
+        return replace(given, scaling=Scaling.fitting(given.inputs))
 
     def evaluation(self, data: Any, name: str = "the data") -> Evaluation:
         """Examples in the order they come; features and targets are matched by name."""
@@ -361,6 +370,10 @@ class ExampleTraining:
             digest.update(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
             digest.update(tensor.contiguous().view(-1).view(torch.uint8).numpy().data)
         return digest.hexdigest()
+
+    def usual_batch_size(self) -> int:
+        """Small for small data, so that an epoch has enough steps."""
+        return 32 if self.batches(1).num_data < _MANY else 100
 
     def judged(self) -> Evaluation | None:
         """All validation examples, if there are any."""

@@ -55,6 +55,7 @@ class LanguageModelling(Task):
 
     noun: ClassVar[str] = "language models"
     log_score: ClassVar[str] = "perplexity"
+    block: ClassVar[int] = 100
     metrics: ClassVar[tuple[Metric, ...]] = (Metric("perplexity", "Perplexity", ".2f"),)
     report_part: ClassVar[str] = "validation"
 
@@ -287,6 +288,10 @@ class TextTraining:
         digest = hashlib.sha256(f"{self.task.window}\n{words}".encode())
         digest.update(self._corpus.train.contiguous().numpy().data)
         return digest.hexdigest()
+
+    def usual_batch_size(self) -> int:
+        """Twenty streams, as in the paper."""
+        return 20
 
     def judged(self) -> Evaluation:
         """The same: the test text is not looked at."""

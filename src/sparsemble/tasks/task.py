@@ -122,6 +122,10 @@ class Training(Protocol):
         """Examples to watch the growing ensemble on, if any are at hand."""
         ...
 
+    def usual_batch_size(self) -> int:
+        """How many examples, or streams, a mini-batch has if nobody says."""
+        ...
+
     def judged(self) -> Evaluation | None:
         """What settings may be chosen on: validation data, which nothing was trained on."""
         ...
@@ -165,6 +169,8 @@ class Task(Settings, ABC):
     """The one table of metrics; the first one decides."""
     log_score: ClassVar[str] = "nll"
     """The metric by which settings are chosen: one that a true prediction minimises."""
+    block: ClassVar[int] = 1
+    """How many neighbouring answers depend on each other, and are drawn again together."""
     report_part: ClassVar[str] = "test"
     """The part of the data that a report looks at closely."""
 
@@ -215,6 +221,11 @@ class Task(Settings, ABC):
         Data that bring a validation part of their own stay whole, beside `None`.
         """
         return data, None
+
+    def scaled(self, data: Any) -> Any:
+        """Training data with a scaling that brings their inputs to a usual size, unless they have
+        one."""
+        return data
 
     @abstractmethod
     def inputs(

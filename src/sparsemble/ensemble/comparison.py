@@ -1,0 +1,114 @@
+"""Two ensembles on the same data: how far their metrics differ, and how sure that is.
+
+The uncertainty is that of the data: examples are drawn again with replacement, for both ensembles
+the same ones (a paired bootstrap), and every metric is computed anew. Neighbouring words of a text
+are not independent, so they are drawn in blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from sparsemble.ensemble.ensemble import Ensemble
+from sparsemble.errors import InputError
+from sparsemble.settings import Settings
+from sparsemble.tasks import Task
+
+_DRAWS = 1000
+_AT_ONCE = 100
+_LEVEL = 0.95
+
+
+class Difference(Settings):
+    """One metric of two ensembles; `low` and `high` hold their difference in 95 of 100 cases."""
+
+    own: float
+    other: float
+    low: float
+    high: float
+
+    @property
+    def is_clear(self) -> bool:
+        """Does the interval leave zero out?"""
+        return self.low > 0 or self.high < 0
+
+
+def compare(own: Ensemble, other: Ensemble, data: Any) -> dict[str, Difference]:
+    """Every metric of one ensemble beside that of another, on the same data.
+
+    Args:
+        own: The ensemble in question.
+        other: What it is compared with.
+        data: As `Ensemble.evaluate` takes them.
+    """
+    if type(own.task) is not type(other.task):
+        raise InputError(
+            f"{own.task.noun} cannot be compared with {other.task.noun}: they predict other things"
+        )
+    mine, theirs = _statistics(own, data), _statistics(other, data)
+    means = [{key: values.mean(0) for key, values in one.items()} for one in (mine, theirs)]
+    found, beside = (own.task.figures(one) for one in means)
+    drawn = _differences(own.task, mine, theirs)
+    tail = (1 - _LEVEL) / 2
+    return {
+        metric.key: Difference(
+            own=found[metric.key],
+            other=beside[metric.key],
+            low=float(drawn[metric.key].quantile(tail)),
+            high=float(drawn[metric.key].quantile(1 - tail)),
+        )
+        for metric in own.task.metrics
+    }
+
+
+def _statistics(ensemble: Ensemble, data: Any) -> dict[str, Tensor]:
+    """What the metrics are means of, `(blocks, …)` each."""
+    task = ensemble.task
+    held = task.evaluation(data)
+    parts: dict[str, list[Tensor]] = {}
+    for evidence, targets in ensemble.scored(held):
+        for key, values in task.statistics(task.mix(evidence), targets.to(evidence.device)).items():
+            parts.setdefault(key, []).append(values.double().cpu())
+    return {key: _blocked(torch.cat(values), task.block) for key, values in parts.items()}
+
+
+def _blocked(values: Tensor, size: int) -> Tensor:
+    """Means of neighbours; what is left over at the end goes without a block."""
+    if size == 1 or len(values) < 2 * size:
+        return values
+    blocks = len(values) // size
+    return values[: blocks * size].view(blocks, size, *values.shape[1:]).mean(1)
+
+
+def _differences(
+    task: Task, mine: Mapping[str, Tensor], theirs: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    """Every metric's difference for each of many draws."""
+    generator = torch.Generator().manual_seed(0)
+    count = len(next(iter(mine.values())))
+    differences: dict[str, list[float]] = {metric.key: [] for metric in task.metrics}
+    for _ in range(_DRAWS // _AT_ONCE):
+        drawn = torch.randint(count, (_AT_ONCE, count), generator=generator)
+        times = torch.zeros(_AT_ONCE, count, dtype=torch.float64)
+        times.scatter_add_(1, drawn, torch.ones(1, 1, dtype=torch.float64).expand(*drawn.shape))
+        means = [
+            {key: _weighted(times, values) / count for key, values in one.items()}
+            for one in (mine, theirs)
+        ]
+        for number in range(_AT_ONCE):
+            found, beside = (
+                task.figures({key: values[number] for key, values in one.items()}) for one in means
+            )
+            for key, known in differences.items():
+                known.append(found[key] - beside[key])
+    return {key: torch.tensor(known, dtype=torch.float64) for key, known in differences.items()}
+
+
+def _weighted(times: Tensor, values: Tensor) -> Tensor:
+    """The sum of the examples' values, each as often as it was drawn, for every draw."""
+    total: Tensor = torch.tensordot(times, values, dims=1)
+    return total

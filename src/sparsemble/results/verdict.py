@@ -1,0 +1,120 @@
+"""The verdict: is the ensemble better than one dense network, at which cost, and how sure is that?
+
+The promise is kept if the ensemble's log score is lower than that of a dense network trained on the
+same data in the same way, if its first metric is not clearly worse, and if it takes no more FLOPs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from statistics import median
+from typing import Any
+
+import torch
+
+from sparsemble.ensemble import Difference, Ensemble, compare
+from sparsemble.settings import Settings
+from sparsemble.tasks import Evaluation, Metric
+
+_REPEATS = 7
+_BATCHES = (1, 1000)
+
+
+class Verdict(Settings):
+    """An ensemble beside one dense network, on data that neither has seen."""
+
+    metrics: list[Metric]
+    log_score: str
+    differences: dict[str, Difference]
+    """Of every metric, with the interval that holds it in 95 of 100 cases."""
+    members: int
+    parameters: float
+    """Of the dense network's; so are the other costs."""
+    flops: float
+    prediction: dict[int, float]
+    """Measured time of a prediction, by the number of examples at a time."""
+    threads: int
+    """With which it was measured."""
+    training: float | None = None
+    """Time of training."""
+
+    @property
+    def is_kept(self) -> bool:
+        """Does the ensemble predict better than the dense network, for its price?"""
+        score, first = self.differences[self.log_score], self.metrics[0]
+        error = self.differences[first.key]
+        worse = error.low > 0 if first.better == "lower" else error.high < 0
+        return score.own < score.other and not worse and self.flops <= 1
+
+    @property
+    def text(self) -> str:
+        """All of it in one line."""
+        shown = [metric for metric in self.metrics if metric.shown and metric.better != "neither"]
+        figures = "; ".join(self._figure(metric) for metric in shown)
+        times = ", ".join(f"{ratio:.2f}× (batch {n})" for n, ratio in self.prediction.items())
+        training = "" if self.training is None else f", training time {self.training:.2f}×"
+        begun = "The promise is kept" if self.is_kept else "The promise is NOT kept"
+        who = "one averaged network" if self.members == 1 else f"{self.members} members"
+        return (
+            f"{begun}: {who} against one dense network: {figures}; parameters "
+            f"{self.parameters:.2f}×, FLOPs {self.flops:.2f}×, prediction time {times}{training}"
+        )
+
+    def _figure(self, metric: Metric) -> str:
+        found = self.differences[metric.key]
+        sure = "" if found.is_clear else ", within chance"
+        bounds = f"{metric.text(found.low)} to {metric.text(found.high)}"
+        own, other = metric.text(found.own), metric.text(found.other)
+        return f"{metric.title} {own} against {other} (difference {bounds}{sure})"
+
+
+def judge(
+    ensemble: Ensemble,
+    dense: Ensemble,
+    data: Any,
+    *,
+    seconds: tuple[float, float] | None = None,
+) -> Verdict:
+    """Compare an ensemble with a dense network.
+
+    Args:
+        ensemble: What was learned.
+        dense: One network that was not pruned.
+        data: What neither was trained on.
+        seconds: How long training took, of the one and of the other.
+    """
+    cost = ensemble.cost
+    return Verdict(
+        metrics=list(ensemble.task.metrics),
+        log_score=ensemble.task.log_score,
+        differences=compare(ensemble, dense, data),
+        members=len(ensemble),
+        parameters=cost.parameters_ratio,
+        flops=cost.flops_ratio,
+        prediction=prediction_times(ensemble, dense, ensemble.task.evaluation(data)),
+        threads=torch.get_num_threads(),
+        training=None if seconds is None else seconds[0] / max(seconds[1], 1e-9),
+    )
+
+
+def prediction_times(
+    own: Ensemble, other: Ensemble, held: Evaluation, sizes: Sequence[int] = _BATCHES
+) -> dict[int, float]:
+    """The time that predicting takes, as a multiple of the other's, by the size of a batch.
+
+    Both take turns, so that what else the machine does hits them alike; medians are compared.
+    """
+    inputs, _ = next(iter(held.batches()))
+    ratios = {}
+    for size in sizes:
+        batch = inputs[:size]
+        times: tuple[list[float], list[float]] = ([], [])
+        for _ in range(_REPEATS + 1):
+            for ensemble, known in zip((own, other), times, strict=True):
+                began = time.perf_counter()
+                ensemble(batch)
+                known.append(time.perf_counter() - began)
+        mine, theirs = (median(known[1:]) for known in times)
+        ratios[len(batch)] = mine / theirs
+    return ratios
