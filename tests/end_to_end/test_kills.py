@@ -19,6 +19,8 @@ KILLS = 6
 """In each stage of each run."""
 LIFE = 1 / (2 * KILLS)
 """The longest part of a chain that a process lives for: all of them together leave half of it."""
+LONG = 300
+"""Seconds that no child needs, however busy the machine is."""
 MOMENT = 0.01
 """Seconds: a few steps, or a checkpoint half written."""
 RUNS = {
@@ -93,7 +95,10 @@ def end_of(children, recipe: Recipe, folder: Path, callback: Callback) -> int:
     """The exit code of a child."""
     child = children.Process(target=work, args=(recipe, folder, callback))
     child.start()
-    child.join()
+    child.join(LONG)
+    if child.exitcode is None:
+        child.kill()
+        pytest.fail(f"the child was still alive after {LONG} seconds")
     return child.exitcode
 
 
