@@ -62,7 +62,7 @@ class Scaling(nn.Module):
         values = values if values.is_floating_point() else values.float()
         ranges = (values.amax(0) - values.amin(0)).flatten()
         ranges = ranges[ranges > 0]
-        if len(ranges) and float(ranges.quantile(0.9) / ranges.quantile(0.1)) > _OF_A_KIND:
+        if len(ranges) and float(_at(ranges, 0.9) / _at(ranges, 0.1)) > _OF_A_KIND:
             return cls.standard(values)
         if not len(ranges) or float(values.abs().max()) <= _USUAL:
             return cls.none()
@@ -87,3 +87,8 @@ class Scaling(nn.Module):
     def undo_variance(self, variances: Tensor) -> Tensor:
         """From variances of scaled values to those of raw ones."""
         return variances / self.factor.to(variances).square()
+
+
+def _at(values: Tensor, share: float) -> Tensor:
+    """The value below which a share of them lies; a large tensor's quantile torch refuses."""
+    return values.sort().values[round(share * (len(values) - 1))]

@@ -7,6 +7,7 @@ are not independent, so they are drawn in blocks.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,7 +17,7 @@ from torch import Tensor
 from sparsemble.ensemble.ensemble import Ensemble
 from sparsemble.errors import InputError
 from sparsemble.settings import Settings
-from sparsemble.tasks import Task
+from sparsemble.tasks import Evaluation, Task
 
 _DRAWS = 1000
 _AT_ONCE = 100
@@ -65,10 +66,26 @@ def compare(own: Ensemble, other: Ensemble, data: Any) -> dict[str, Difference]:
     }
 
 
+def log_scores(ensemble: Ensemble, data: Any) -> Tensor:
+    """The logarithmic score of every example, or block of a text; lower is better."""
+    return _statistics(ensemble, data)[ensemble.task.log_score]
+
+
+def is_better(own: Tensor, other: Tensor) -> bool:
+    """Is one score lower than another, by more than the standard error of their difference?
+
+    Small data cannot tell settings apart that are nearly alike: then the simpler one is to stay.
+    """
+    apart = own - other
+    if len(apart) < 2:
+        return bool(apart.mean() < 0)
+    return bool(apart.mean() < -apart.std() / math.sqrt(len(apart)))
+
+
 def _statistics(ensemble: Ensemble, data: Any) -> dict[str, Tensor]:
     """What the metrics are means of, `(blocks, …)` each."""
     task = ensemble.task
-    held = task.evaluation(data)
+    held = data if isinstance(data, Evaluation) else task.evaluation(data)
     parts: dict[str, list[Tensor]] = {}
     for evidence, targets in ensemble.scored(held):
         for key, values in task.statistics(task.mix(evidence), targets.to(evidence.device)).items():

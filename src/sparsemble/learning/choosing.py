@@ -1,9 +1,10 @@
 """Choosing, on validation data, how many members a budget is best spent on.
 
 The means of neighbouring windows are averaged again, so that one chain offers one, two, four or
-eight networks; each is pruned to its share of the budget, with and without retraining. One averaged
-network is a legitimate answer: then averaging weights did more than averaging predictions could.
-More members are tried as long as that helps.
+eight networks; each is pruned to its share of the budget, with and without retraining. More
+members, or retraining, must do better by more than the standard error of the difference; they are
+tried as long as that helps. One averaged network is a legitimate answer: then averaging weights did
+more than averaging predictions could.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ from sparsemble.learning.monitor import evidence_of
 from sparsemble.learning.pipeline import Fitted, Pipeline
 from sparsemble.learning.planning import Planner
 from sparsemble.learning.rehearsal import rehearse, rehearse_augmentation, rehearse_autocast
+from sparsemble.members import Member
 from sparsemble.networks.layers import without_addresses
 from sparsemble.processes.interrupts import stop_requests
 from sparsemble.recipes import Recipe
@@ -38,6 +40,7 @@ from sparsemble.samplers import Constant
 from sparsemble.seeds import STREAMS, derive
 from sparsemble.stages import Callback, ChainSettings, Finding, History, PruneSettings, diagnose
 from sparsemble.stages.sampling import NetworkSource, initial_network
+from sparsemble.stages.unit_pruning import least_flops
 from sparsemble.store import tensor_digest
 from sparsemble.structure import Layout
 from sparsemble.structure.groupings import grouped
@@ -54,10 +57,14 @@ class Learned:
     """An ensemble and how it came about; `seconds` counts every epoch of each stage once."""
 
     ensemble: Ensemble
+    recipe: Recipe
+    """What was run; without one given, what was found."""
     history: History
     findings: list[Finding]
     candidates: list[Candidate] = field(default_factory=list)
     """What was compared on validation data, if members were chosen."""
+    chosen: int | None = None
+    """Which of them is the ensemble."""
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -156,7 +163,7 @@ def learn(
             ensemble.save(run.ensemble)
     history = pipeline.history
     findings = _findings(ensemble, history, recipe, held)
-    return Learned(ensemble, history, findings, pipeline.candidates)
+    return Learned(ensemble, recipe, history, findings, pipeline.candidates, pipeline.chosen)
 
 
 def held_out(task: Task, data: Any, validation: Any, seed: int) -> tuple[Any, Any]:
@@ -206,7 +213,12 @@ def plan(
     data, validation = held_out(task, data, validation, seed)
     if augment is not None and not isinstance(augment, Augmentation):
         augment = augmentation_of(augment)
-    trial = Recipe(seed=seed, chain=ChainSettings(schedule=Constant(lr=0.01), augment=augment))
+    trial = Recipe(
+        seed=seed,
+        chain=ChainSettings(schedule=Constant(lr=0.01), augment=augment),
+        prune=PruneSettings(flops=budget.flops) if budget.flops is not None else None,
+        choose=True,
+    )
     fitted = fit(network, data, trial, task, layout, num_data, validation, usable_device(device))
     judged = fitted.training.judged()
     if judged is None:
@@ -244,6 +256,7 @@ def fit(
     )
     _check_chains_differ(network, blank, recipe)
     blank = training.task.prepared(blank)
+    _check_budget(recipe, blank, layout, training.batches(recipe.chain.batch_size).steps)
     rehearse(training, blank)
     for stage in (recipe.chain, recipe.retrain):
         if stage is not None:
@@ -270,6 +283,23 @@ def _layout(blank: nn.Module, layout: Layout | None, recipe: Recipe) -> Layout:
     if not layout.matrices:
         raise InputError("the layout has no matrices: say what a prediction multiplies by")
     return layout
+
+
+def _check_budget(recipe: Recipe, blank: nn.Module, layout: Layout, steps: int) -> None:
+    """A budget must leave every member at least one unit in every layer."""
+    how = recipe.prune
+    if how is None or how.flops is None:
+        return
+    samples = recipe.chain.chains * len(recipe.chain.steps_to_collect(steps))
+    ((flops, _),) = how.model_copy(update={"steps": 1}).shares(1 if recipe.choose else samples)
+    dense = Member.dense(blank, layout).cost.flops
+    least = least_flops(dict(blank.named_parameters()), layout) / dense
+    if flops is not None and flops < least:
+        each = math.ceil(1e4 * least * how.flops / flops) / 1e4
+        raise InputError(
+            f"prune.flops = {how.flops:g} is too small: with one unit in every layer such networks "
+            f"take at least {each:g} of the dense one's FLOPs"
+        )
 
 
 def _check_width(task: Task, layout: Layout) -> None:

@@ -5,15 +5,15 @@ Each stage is kept in the run's folder, if there is one, and measured while it g
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from sparsemble.ensemble import Ensemble
+from sparsemble.ensemble.comparison import is_better, log_scores
 from sparsemble.ensemble.cost import EnsembleCost, ensemble_cost
 from sparsemble.errors import InputError
 from sparsemble.learning.choosing import COUNTS, Candidate, merged, recent
@@ -27,6 +27,7 @@ from sparsemble.stages import Callback, History, Sample, draw_samples, retrain
 from sparsemble.stages.pruning import PruneSettings, pruned_member, within
 from sparsemble.stages.retraining import retrained_together
 from sparsemble.stages.sampling import NetworkSource
+from sparsemble.stages.unit_pruning import least_flops
 from sparsemble.structure import Layout
 from sparsemble.tasks import Evaluation, Task, Training
 
@@ -60,7 +61,7 @@ class Fitted:
 
 @dataclass
 class Pipeline:
-    """One run's stages; `history` grows with them, and `candidates` if members are chosen.
+    """One run's stages; `history` grows with them, and `candidates` if one of them is `chosen`.
 
     `identity` is what the files of a stage after the chain depend on.
     """
@@ -75,6 +76,7 @@ class Pipeline:
     identity: Mapping[str, Any] = field(default_factory=dict)
     history: History = field(default_factory=History)
     candidates: list[Candidate] = field(default_factory=list)
+    chosen: int | None = None
 
     def members(self) -> list[Member]:
         """All of them."""
@@ -152,21 +154,29 @@ class Pipeline:
             best_sample = min(samples, key=lambda sample: self._figure(sample, judged))
             return [self.fitted.dense(best_sample).to(self.device)]
         samples = recent(samples)
-        best: list[Member] = []
-        least = math.inf
+        best: tuple[list[Member], Tensor] | None = None
         for count in COUNTS:
             means = merged(samples, count)
-            if means is None:
+            if means is None or not self._is_affordable(how, count):
                 continue
-            before = least
+            helped = False
             for members, retrained in self._spent_on(means, samples, how):
-                candidate = _candidate(Ensemble(members, self.fitted.task), retrained, judged)
-                self.candidates.append(candidate)
-                if candidate.figure < least:
-                    best, least = members, candidate.figure
-            if least == before:
+                ensemble = Ensemble(members, self.fitted.task)
+                self.candidates.append(_candidate(ensemble, retrained, judged))
+                scores = log_scores(ensemble, judged)
+                if best is None or is_better(scores, best[1]):
+                    best, helped = (members, scores), True
+                    self.chosen = len(self.candidates) - 1
+            if not helped:
                 break
-        return best
+        assert best is not None
+        return best[0]
+
+    def _is_affordable(self, how: PruneSettings, count: int) -> bool:
+        """Does the budget leave so many members a unit in every layer?"""
+        ((flops, _),) = how.model_copy(update={"steps": 1}).shares(count)
+        least = least_flops(dict(self.fitted.blank.named_parameters()), self.fitted.layout)
+        return flops is None or flops * self.fitted.dense_cost.flops >= least
 
     def _spent_on(
         self, means: Sequence[Sample], samples: Sequence[Sample], how: PruneSettings

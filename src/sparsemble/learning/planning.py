@@ -1,7 +1,8 @@
 """Settings that fit themselves: from a budget and data to a recipe, by short trials.
 
 Every trial is a short chain from the same initial weights; its mean over the second half is judged
-on validation data.
+on validation data. Another setting is taken if it does better by more than the standard error of
+the difference, so that small data, which cannot tell, leave what is usual.
 
 - *Learning rate*: a ladder upwards, without prior and noise, until it gets worse.
 - *Penalty*: a few values of the prior's own rate, `N·penalty`, which hardly depends on how many
@@ -15,13 +16,14 @@ on validation data.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 from sparsemble.augmentations import Augmentation
 from sparsemble.ensemble import Ensemble
+from sparsemble.ensemble.comparison import is_better, log_scores
 from sparsemble.errors import DivergedError, InputError
 from sparsemble.learning.pipeline import Fitted
 from sparsemble.priors import GroupSparse, NoPrior, Prior
@@ -40,10 +42,10 @@ from sparsemble.tasks import Evaluation
 
 _LADDER = tuple(0.01 * 2.0**k for k in range(10))
 """Learning rates."""
-_RATES = (0.03, 0.1, 0.3, 1.0)
-"""Of the prior's density: `N·penalty`."""
+_RATES = (0.1, 0.03, 0.3, 1.0)
+"""Of the prior's density, `N·penalty`; others must do better than the first."""
 _NOISES = (0.3, 1.0, 3.0)
-"""Ratios of noise to gradient."""
+"""Ratios of noise to gradient, likewise."""
 _FEWEST_STEPS, _MOST_STEPS = 1000, 5000
 """Of a trial; between them it takes an eighth of the chain's."""
 _GUESS = 1e-3
@@ -53,13 +55,12 @@ _CLIP = 5.0
 _EVERY = 5
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Trial:
-    """What a short chain gave."""
+    """What a short chain gave: the log scores of its mean on validation data."""
 
     lr: float
-    figure: float
-    """Of its mean, on validation data."""
+    scores: Tensor
     noise_to_drift: float
 
 
@@ -137,40 +138,42 @@ class Planner:
 
     def _lr(self) -> float:
         """The best rate of the ladder, which is climbed until it gets worse twice."""
-        trials: list[Trial] = []
+        best: Trial | None = None
+        failed = 0
         for lr in _LADDER:
             trial = self._trial(lr, temperature=0.0, prior=NoPrior())
             if trial is None:
                 break
-            trials.append(trial)
-            figures = [known.figure for known in trials]
-            if figures.index(min(figures)) < len(figures) - 2:
+            best, failed = _better(trial, best), failed + 1
+            if best is trial:
+                failed = 0
+            if failed == 2:
                 break
-        if not trials:
+        if best is None:
             raise InputError(
                 f"even at a learning rate of {_LADDER[0]} the loss of this network diverges: scale "
                 "the inputs, or give a recipe"
             )
-        return _best(trials).lr
+        return best.lr
 
     def _penalty_and_temperature(self, lr: float) -> tuple[float, float]:
         """The best penalty at a little noise, then the best noise beside it."""
-        penalties = [rate / self._batches.num_data for rate in _RATES]
-        tried = {p: self._trial(lr, _GUESS, GroupSparse(penalty=p)) for p in penalties}
-        whole = {p: trial for p, trial in tried.items() if trial is not None}
-        if not whole:
-            return penalties[0], 0.0
-        penalty = min(whole, key=lambda p: whole[p].figure)
-        ratio = whole[penalty].noise_to_drift
-        if not 0 < ratio < math.inf:
-            return penalty, _GUESS
-        best = {_GUESS: whole[penalty].figure}
-        for wanted in _NOISES:
-            temperature = _GUESS * (wanted / ratio) ** 2
-            trial = self._trial(lr, temperature, GroupSparse(penalty=penalty))
-            if trial is not None:
-                best[temperature] = trial.figure
-        return penalty, min(best, key=lambda temperature: best[temperature])
+        penalty = _RATES[0] / self._batches.num_data
+        best: Trial | None = None
+        for rate in _RATES:
+            prior = GroupSparse(penalty=rate / self._batches.num_data)
+            trial = self._trial(lr, _GUESS, prior)
+            if trial is not None and (best := _better(trial, best)) is trial:
+                penalty = prior.penalty
+        if best is None or not 0 < best.noise_to_drift < math.inf:
+            return penalty, 0.0
+        unit = _GUESS / best.noise_to_drift**2
+        temperature, best = 0.0, None
+        for ratio in _NOISES:
+            trial = self._trial(lr, unit * ratio**2, GroupSparse(penalty=penalty))
+            if trial is not None and (best := _better(trial, best)) is trial:
+                temperature = unit * ratio**2
+        return penalty, temperature
 
     def _trial(self, lr: float, temperature: float, prior: Prior) -> Trial | None:
         """A short chain; `None` if it diverged."""
@@ -204,9 +207,8 @@ class Planner:
         except DivergedError:
             return None
         alone = Ensemble([fitted.dense(sample).to(self._device)], fitted.task)
-        figure = alone.evaluate(self._judged)[fitted.task.log_score]
         assert watch.record is not None
-        return Trial(lr, figure, watch.record.noise_to_drift)
+        return Trial(lr, log_scores(alone, self._judged), watch.record.noise_to_drift)
 
 
 class _LastEpoch(Callback):
@@ -216,8 +218,9 @@ class _LastEpoch(Callback):
         self.record = record
 
 
-def _best(trials: Sequence[Trial]) -> Trial:
-    return min(trials, key=lambda trial: (math.isnan(trial.figure), trial.figure))
+def _better(trial: Trial, best: Trial | None) -> Trial:
+    """The new one, if it is clearly better than the best before."""
+    return trial if best is None or is_better(trial.scores, best.scores) else best
 
 
 def _falling(epochs: int) -> float:

@@ -1,0 +1,110 @@
+"""Means of means, and the members that a budget is spent on."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import sparsemble
+from small_runs import network, recipe
+from sparsemble.errors import InputError
+from sparsemble.learning.choosing import merged, recent
+from sparsemble.recipes.dense import dense_recipe
+from sparsemble.stages import PruneSettings, Sample
+
+
+def samples(*chains: int) -> list[Sample]:
+    """So many samples of each chain, whose one weight is their number."""
+    return [
+        Sample(chain, step, {"w": torch.tensor([10.0 * chain + step])})
+        for chain, count in enumerate(chains)
+        for step in range(1, count + 1)
+    ]
+
+
+def weights(means: list[Sample] | None) -> list[float] | None:
+    return None if means is None else [float(mean.parameters["w"]) for mean in means]
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"), [(1, [2.5]), (2, [1.5, 3.5]), (4, [1, 2, 3, 4]), (8, None)]
+)
+def test_neighbours_of_one_chain_are_averaged(count, expected):
+    assert weights(merged(samples(4), count)) == expected
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"), [(1, [1.5]), (2, [1.5, 11.5]), (4, [1, 2, 11, 12]), (8, None)]
+)
+def test_samples_of_different_chains_are_never_averaged(count, expected):
+    assert weights(merged(samples(2, 2), count)) == expected
+
+
+def test_the_last_samples_of_every_chain_count_as_many_as_can_be_shared_out():
+    assert [(s.chain, s.step) for s in recent(samples(7, 5))] == [
+        *((0, step) for step in (4, 5, 6, 7)),
+        *((1, step) for step in (2, 3, 4, 5)),
+    ]
+    assert len(recent(samples(30))) == 8
+
+
+def chosen(**changes):
+    return recipe(prune=PruneSettings(flops=1.0, parameters=0.8, steps=2), choose=True, **changes)
+
+
+def test_the_best_candidate_on_validation_data_is_the_ensemble(arrays):
+    inputs, targets = arrays
+    held = (inputs[:40], targets[:40])
+    learned = sparsemble.learn(network(), (inputs[40:], targets[40:]), chosen(), validation=held)
+    assert learned.chosen is not None
+    best = learned.candidates[learned.chosen]
+    score = learned.ensemble.evaluate(held)
+    assert score["nll"] == best.figure
+    assert len(learned.ensemble) == best.members
+    assert learned.ensemble.cost.flops_ratio == best.flops
+    assert all(c.flops <= 1 and c.parameters <= 0.8 for c in learned.candidates)
+    assert {candidate.retrained for candidate in learned.candidates} == {False, True}
+
+
+def test_without_validation_data_a_part_of_the_examples_is_set_aside_by_the_seed(arrays):
+    seen = [sparsemble.learn(network(), arrays, chosen()).candidates for _ in range(2)]
+    assert seen[0] == seen[1]
+
+
+def test_the_dense_network_beside_it_is_the_best_of_its_snapshots(arrays):
+    inputs, targets = arrays
+    held = (inputs[:40], targets[:40])
+    dense = dense_recipe(chosen())
+    learned = sparsemble.learn(network(), (inputs[40:], targets[40:]), dense, validation=held)
+    assert len(learned.ensemble) == 1
+    assert learned.ensemble.cost.flops_ratio == 1
+    alone = [record.alone for record in learned.history.samples]
+    assert len(alone) == 5
+    assert dense.chain.sampler.temperature == 0
+    assert dense.chain.schedule(dense.chain.epochs - 1e-9) == pytest.approx(0.02 * 0.3, rel=1e-3)
+
+
+def test_patience_ends_a_chain_early_and_resumes_to_the_same_bits(arrays, tmp_path):
+    how = chosen()
+    chain = how.chain.model_copy(update={"patience": 1, "burn_in": 0, "interval": 1, "epochs": 300})
+    impatient = how.model_copy(update={"chain": chain})
+    whole = sparsemble.learn(network(), arrays, impatient)
+    again = [sparsemble.learn(network(), arrays, impatient, folder=tmp_path) for _ in range(2)]
+    epochs = [max(r.epoch for r in run.history.epochs if r.stage == "chain") for run in again]
+    assert epochs[0] == epochs[1] < 300
+    assert [run.candidates for run in again] == [whole.candidates] * 2
+
+
+def test_to_choose_from_a_data_loader_validation_data_are_asked_for(arrays):
+    inputs, targets = (torch.as_tensor(part) for part in arrays)
+    data = torch.utils.data.TensorDataset(inputs, targets)
+    loader = torch.utils.data.DataLoader(data, 25)
+    with pytest.raises(InputError, match="give validation data"):
+        sparsemble.learn(network(), loader, chosen())
+
+
+def test_choosing_needs_a_budget_of_the_whole_ensemble():
+    with pytest.raises(ValueError, match="choose = true needs a budget"):
+        recipe(choose=True)
+    with pytest.raises(ValueError, match="choose = true needs a budget"):
+        recipe(prune=PruneSettings(flops=0.5, per="member"), choose=True)

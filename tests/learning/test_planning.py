@@ -1,0 +1,164 @@
+"""Settings that fit themselves: what trials find, and a budget that needs no recipe."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import sparsemble
+from small_runs import KillAt, Killed, network, predictions
+from sparsemble import Budget
+from sparsemble.augmentations import InputDropout
+from sparsemble.errors import InputError
+from sparsemble.layouts import layout_of
+from sparsemble.learning import planning
+from sparsemble.priors import GroupSparse
+from sparsemble.samplers import Constant
+from sparsemble.stages.unit_pruning import least_flops
+
+pytestmark = pytest.mark.usefixtures("short_trials")
+
+
+@pytest.fixture
+def short_trials(monkeypatch):
+    """Trials and chains that take a moment."""
+    monkeypatch.setattr(planning, "_FEWEST_STEPS", 60)
+    monkeypatch.setattr(planning, "_MOST_STEPS", 60)
+    monkeypatch.setattr(planning.Planner, "_length", lambda self: 20)
+
+
+def found_by(lr: float, figure: float) -> planning.Trial:
+    """A trial whose every example has the same score."""
+    return planning.Trial(lr, torch.full((10,), figure), 0.5)
+
+
+def test_a_budget_is_kept_without_a_recipe_and_the_settings_are_told(arrays):
+    learned = sparsemble.learn(network, arrays, budget=Budget(flops=0.8, parameters=0.5))
+    cost = learned.ensemble.cost
+    assert cost.flops_ratio <= 0.8
+    assert cost.parameters_ratio <= 0.5
+    assert learned.ensemble.evaluate(arrays)["error"] < 0.25
+    assert learned.recipe.chain.schedule(0) > 0
+    assert learned.recipe.prior.group_penalty > 0
+
+
+def test_the_rate_found_is_the_best_of_the_ladder(arrays, monkeypatch):
+    tried: dict[float, float] = {}
+
+    def trial(self, lr, temperature, prior):
+        if temperature:
+            return found_by(lr, 1.0)
+        tried[lr] = abs(np.log(lr / 0.09))
+        return found_by(lr, tried[lr])
+
+    monkeypatch.setattr(planning.Planner, "_trial", trial)
+    found = sparsemble.plan(network, arrays, Budget(flops=1.0))
+    assert isinstance(found.chain.schedule, Constant)
+    assert found.chain.schedule.lr == pytest.approx(0.08)
+    assert list(tried) == pytest.approx([0.01, 0.02, 0.04, 0.08, 0.16, 0.32])
+
+
+def test_penalty_and_temperature_are_the_best_that_were_tried(arrays, monkeypatch):
+    def trial(self, lr, temperature, prior):
+        if not isinstance(prior, GroupSparse):
+            return found_by(lr, lr)
+        rate = prior.penalty * self._batches.num_data
+        figure = abs(np.log(rate / 0.1)) + abs(np.log10(temperature / 4e-3))
+        return found_by(lr, figure)
+
+    monkeypatch.setattr(planning.Planner, "_trial", trial)
+    found = sparsemble.plan(network, arrays, Budget(flops=1.0))
+    examples = round(0.8 * len(arrays[1]))
+    assert found.prior.group_penalty == pytest.approx(0.1 / examples)
+    # At 1e-3 noise is half the gradient: equal at four times that temperature.
+    assert found.chain.sampler.temperature == pytest.approx(4e-3)
+
+
+def test_settings_that_validation_data_cannot_tell_apart_leave_what_is_usual(arrays, monkeypatch):
+    noise = torch.Generator().manual_seed(0)
+
+    def trial(self, lr, temperature, prior):
+        # Each a little better than the one before, which is lost in the examples' differences.
+        scores = torch.randn(10, generator=noise) - 0.01 * lr
+        return planning.Trial(lr, 5 - scores.sort().values, 0.5)
+
+    monkeypatch.setattr(planning.Planner, "_trial", trial)
+    monkeypatch.setattr(planning, "is_better", lambda own, other: False)
+    found = sparsemble.plan(network, arrays, Budget(flops=1.0))
+    assert found.chain.schedule(0) == 0.01
+    assert found.prior.group_penalty * round(0.8 * len(arrays[1])) == pytest.approx(0.1)
+
+
+def test_rates_that_diverge_end_the_ladder(arrays, monkeypatch):
+    def trial(self, lr, temperature, prior):
+        return None if lr > 0.05 else found_by(lr, 1 / lr)
+
+    monkeypatch.setattr(planning.Planner, "_trial", trial)
+    found = sparsemble.plan(network, arrays, Budget(flops=1.0))
+    assert found.chain.schedule(0) == pytest.approx(0.04)
+
+
+def test_a_network_that_always_diverges_is_refused(arrays, monkeypatch):
+    monkeypatch.setattr(planning.Planner, "_trial", lambda self, *_, **__: None)
+    with pytest.raises(InputError, match=r"even at a learning rate of 0\.01"):
+        sparsemble.plan(network, arrays, Budget(flops=1.0))
+
+
+def test_inputs_are_perturbed_in_trials_chain_and_retraining(arrays):
+    found = sparsemble.plan(network, arrays, Budget(flops=1.0), augment=InputDropout(share=0.1))
+    assert found.chain.augment == InputDropout(share=0.1)
+    assert found.retrain is not None
+    assert found.retrain.augment == InputDropout(share=0.1)
+
+
+def test_the_same_seed_finds_the_same_settings(arrays):
+    first, second = (sparsemble.plan(network, arrays, Budget(flops=1.0), seed=3) for _ in range(2))
+    assert first == second
+
+
+@pytest.mark.parametrize("stage", ["chain", "members-1-prune-1", "members-2-retrain"])
+def test_a_killed_run_for_a_budget_goes_on_without_new_trials(arrays, tmp_path, monkeypatch, stage):
+    monkeypatch.setattr("sparsemble.runs.checkpointing.CHECKPOINT_EVERY", 0.0)
+    budget = Budget(flops=1.0, parameters=0.7)
+    whole = sparsemble.learn(network, arrays, budget=budget)
+    with pytest.raises(Killed):
+        sparsemble.learn(network, arrays, budget=budget, folder=tmp_path, callback=KillAt(stage, 5))
+    monkeypatch.setattr(planning.Planner, "recipe", None)
+    resumed = sparsemble.learn(network, arrays, budget=budget, folder=tmp_path)
+    assert np.array_equal(predictions(whole, arrays), predictions(resumed, arrays))
+    assert resumed.candidates == whole.candidates
+
+
+def test_raw_features_of_very_different_sizes_are_scaled(arrays):
+    inputs, targets = arrays
+    sizes = 10.0 ** np.arange(inputs.shape[1])
+    learned = sparsemble.learn(network, (inputs * sizes, targets), budget=Budget(flops=1.0))
+    assert learned.ensemble.evaluate((inputs * sizes, targets))["error"] < 0.25
+    assert not learned.ensemble.task.scalings["inputs"].is_identity
+
+
+def test_a_recipe_and_a_budget_contradict_each_other(arrays):
+    found = sparsemble.plan(network, arrays, Budget(flops=1.0))
+    with pytest.raises(InputError, match="a recipe says itself what it prunes to"):
+        sparsemble.learn(network, arrays, found, budget=Budget(flops=1.0))
+
+
+def test_a_budget_that_no_network_can_meet_is_refused_before_anything_is_tried(arrays, monkeypatch):
+    monkeypatch.setattr(planning.Planner, "_trial", None)
+    with pytest.raises(InputError, match=r"prune\.flops = 0\.0001 .* at least 0\.0"):
+        sparsemble.learn(network, arrays, budget=Budget(flops=1e-4))
+
+
+def test_members_that_a_budget_is_too_small_for_are_not_tried(arrays):
+    full = network()
+    dense = 2 * sum(p.numel() for p in full.parameters() if p.ndim == 2)
+    least = least_flops(dict(full.named_parameters()), layout_of(full)) / dense
+    learned = sparsemble.learn(network, arrays, budget=Budget(flops=1.5 * least))
+    assert {candidate.members for candidate in learned.candidates} == {1}
+
+
+def test_data_too_few_to_set_some_aside_are_refused():
+    inputs, targets = torch.zeros(1, 4), torch.zeros(1, dtype=torch.long)
+    with pytest.raises(InputError, match="none is left for validation"):
+        sparsemble.learn(network, (inputs, targets), budget=Budget(flops=1.0))
