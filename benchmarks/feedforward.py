@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import time
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -15,9 +17,10 @@ from torch import Tensor
 from sparsemble.data import ArrayBatches, as_dataset
 from sparsemble.layouts import layout_of
 from sparsemble.members import Member
-from sparsemble.priors import GroupSparse
+from sparsemble.priors import GroupSparse, NoPrior
 from sparsemble.samplers import SGLD, Constant
 from sparsemble.stages import RetrainSettings, retrain
+from sparsemble.stages.updates import Update
 from sparsemble.tasks import Classification
 
 BATCH = 100
@@ -44,20 +47,19 @@ def sgd_step() -> Callable[[], None]:
     return step
 
 
-def sgld_step(noise: str, *, prior: bool) -> Callable[[], None]:
+def sgld_step(noise: str, *, prior: bool, **how: Any) -> Callable[[], None]:
     network = dense_network()
     parameters = dict(network.named_parameters())
     sampler = SGLD(parameters.values(), lr=0.01, num_data=NUM_DATA, temperature=0.01, noise=noise)
-    bound = PRIOR.bind(layout_of(network), parameters)
+    bound = (PRIOR if prior else NoPrior()).bind(layout_of(network), parameters)
+    update = Update(sampler, bound, **how)
     inputs, targets = batch()
+    steps = itertools.count(1)
 
     def step() -> None:
         sampler.zero_grad()
         F.cross_entropy(network(inputs), targets).backward()
-        if prior:
-            with torch.no_grad():
-                bound.add_gradient({name: p.grad for name, p in parameters.items()})
-        sampler.step()
+        update(next(steps), {name: p.grad for name, p in parameters.items()})
 
     return step
 
@@ -88,7 +90,14 @@ def training_steps() -> None:
             "sgd": sgd_step(),
             "gaussian": sgld_step("gaussian", prior=True),
             "fast": sgld_step("rademacher", prior=True),
+            "split": sgld_step("rademacher", prior=True, every=5, prior_step="proximal"),
         }
+    )
+    report(
+        "SGLD + group sparse prior ÷ SGD, every 5th step, proximal",
+        times["split"],
+        times["sgd"],
+        1.15,
     )
     report("SGLD + group sparse prior ÷ SGD, Gaussian noise", times["gaussian"], times["sgd"], 1.7)
     report("SGLD + group sparse prior ÷ SGD, fast noise", times["fast"], times["sgd"], 1.2)

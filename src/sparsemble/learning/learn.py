@@ -48,6 +48,10 @@ from sparsemble.tasks import Evaluation, Task, task_for
 
 _HELD_OUT = 0.2
 """Share of the training data that is set aside to choose on."""
+_FEW = 300
+"""Examples set aside that say too little by themselves,"""
+_SPLITS = 5
+"""so that settings are found on as many choices of them."""
 _ROUNDS = 3
 """Of pruning, under a budget."""
 
@@ -127,7 +131,6 @@ def learn(
     device = usable_device(device)
     task = task or (recipe.task if isinstance(recipe, Recipe) else None) or task_for(data)
     if recipe is None:
-        data, validation = held_out(task, data, validation, seed)
         recipe = _known_recipe(folder) or plan(
             network,
             data,
@@ -141,6 +144,7 @@ def learn(
             device=device,
             callback=callback,
         )
+        data, validation = held_out(task, data, validation, seed)
     elif not isinstance(recipe, Recipe):
         raise InputError(f"recipe of type {type(recipe).__name__}: load_recipe() makes one")
     elif budget is not None or augment is not None:
@@ -210,7 +214,6 @@ def plan(
         callback: Told what happens in the trials.
     """
     task = task or task_for(data)
-    data, validation = held_out(task, data, validation, seed)
     if augment is not None and not isinstance(augment, Augmentation):
         augment = augmentation_of(augment)
     trial = Recipe(
@@ -219,13 +222,25 @@ def plan(
         prune=PruneSettings(flops=budget.flops) if budget.flops is not None else None,
         choose=True,
     )
-    fitted = fit(network, data, trial, task, layout, num_data, validation, usable_device(device))
-    judged = fitted.training.judged()
-    if judged is None:
+    device = usable_device(device)
+    splits = [
+        fit(network, rest, trial, task, layout, num_data, held, device)
+        for rest, held in _splits(task, data, validation, seed)
+    ]
+    if splits[0].training.judged() is None:
         raise InputError("settings are chosen on validation data: give some")
-    planner = Planner(fitted, judged, augment=augment, seed=seed, device=device, callback=callback)
-    weights = budget.weights(fitted.dense_cost)
+    planner = Planner(splits, augment=augment, seed=seed, device=device, callback=callback)
+    weights = budget.weights(splits[0].dense_cost)
     return planner.recipe(PruneSettings(flops=budget.flops, parameters=weights, steps=_ROUNDS))
+
+
+def _splits(task: Task, data: Any, validation: Any, seed: int) -> Iterator[tuple[Any, Any]]:
+    """Ways to set validation data aside: several if there are few examples."""
+    first = held_out(task, data, validation, seed)
+    yield first
+    if validation is None and first[1] is not None and len(first[1]) < _FEW:
+        for number in range(1, _SPLITS):
+            yield held_out(task, data, None, derive(seed, "split", number))
 
 
 def fit(

@@ -16,6 +16,7 @@ the difference, so that small data, which cannot tell, leave what is usual.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -32,21 +33,21 @@ from sparsemble.samplers import Constant, Exponential, SGLDSettings
 from sparsemble.stages import (
     Callback,
     ChainSettings,
+    ChainState,
     DivergenceSettings,
     EpochRecord,
     PruneSettings,
     RetrainSettings,
     draw_samples,
 )
-from sparsemble.tasks import Evaluation
 
-_LADDER = tuple(0.01 * 2.0**k for k in range(10))
+_LADDER = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 """Learning rates."""
 _RATES = (0.1, 0.03, 0.3, 1.0)
 """Of the prior's density, `N·penalty`; others must do better than the first."""
 _NOISES = (0.3, 1.0, 3.0)
 """Ratios of noise to gradient, likewise."""
-_FEWEST_STEPS, _MOST_STEPS = 1000, 5000
+_FEWEST_STEPS, _MOST_STEPS = 500, 5000
 """Of a trial; between them it takes an eighth of the chain's."""
 _GUESS = 1e-3
 """The temperature at which noise and gradient are first compared."""
@@ -68,8 +69,9 @@ class Planner:
     """Finds the settings for one network and its data.
 
     Args:
-        fitted: A network, its layout and the data.
-        judged: Validation data.
+        splits: A network, its layout and the data, once for every way in which the latter are split
+            into some to learn from and some to judge by: few examples say little, but each may say
+            it in turn.
         augment: How inputs are perturbed, in chain and retraining.
         seed: Of the trials, and of the recipe.
         device: Where to compute.
@@ -78,22 +80,20 @@ class Planner:
 
     def __init__(
         self,
-        fitted: Fitted,
-        judged: Evaluation,
+        splits: Sequence[Fitted],
         *,
         augment: Augmentation | None = None,
         seed: int = 0,
         device: str | torch.device = "cpu",
         callback: Callback | None = None,
     ) -> None:
-        self._fitted = fitted
-        self._judged = judged
-        self._batch_size = fitted.training.usual_batch_size()
+        self._splits = splits
+        self._batch_size = splits[0].training.usual_batch_size()
         self._augment = augment
         self._seed = seed
         self._device = device
         self._callback = callback
-        self._batches = fitted.training.batches(self._batch_size)
+        self._batches = splits[0].training.batches(self._batch_size)
 
     def recipe(self, prune: PruneSettings) -> Recipe:
         """Everything found, for a budget that `prune` says."""
@@ -176,13 +176,14 @@ class Planner:
         return penalty, temperature
 
     def _trial(self, lr: float, temperature: float, prior: Prior) -> Trial | None:
-        """A short chain; `None` if it diverged."""
+        """A short chain for every split; `None` if one diverged."""
         whole = self._length() * self._batches.steps
         steps = min(max(whole / 8, _FEWEST_STEPS), _MOST_STEPS)
         epochs = max(math.ceil(steps / 2 / self._batches.steps), 1)
         settings = ChainSettings(
             sampler=SGLDSettings(temperature=temperature, noise="rademacher"),
             schedule=Constant(lr=lr),
+            batch_size=self._batch_size,
             epochs=2 * epochs,
             burn_in=epochs,
             interval=epochs,
@@ -190,32 +191,48 @@ class Planner:
             clip=_CLIP,
             divergence=DivergenceSettings(max_rollbacks=0),
         )
-        watch = _LastEpoch()
-        fitted = self._fitted
+        watch = _LastEpoch(self._callback)
         try:
-            (sample,) = draw_samples(
-                fitted.network,
-                fitted.layout,
-                fitted.task,
-                self._batches,
-                prior,
-                settings,
-                seed=self._seed,
-                device=self._device,
-                callback=watch,
-            )
+            scores = [self._scores(split, prior, settings, watch) for split in self._splits]
         except DivergedError:
             return None
-        alone = Ensemble([fitted.dense(sample).to(self._device)], fitted.task)
         assert watch.record is not None
-        return Trial(lr, log_scores(alone, self._judged), watch.record.noise_to_drift)
+        return Trial(lr, torch.cat(scores), watch.record.noise_to_drift)
+
+    def _scores(
+        self, split: Fitted, prior: Prior, settings: ChainSettings, callback: Callback
+    ) -> Tensor:
+        """The log scores of a short chain's mean."""
+        (sample,) = draw_samples(
+            split.network,
+            split.layout,
+            split.task,
+            split.training.batches(self._batch_size),
+            prior,
+            settings,
+            seed=self._seed,
+            device=self._device,
+            callback=callback,
+        )
+        alone = Ensemble([split.dense(sample).to(self._device)], split.task)
+        return log_scores(alone, split.training.judged())
 
 
 class _LastEpoch(Callback):
-    record: EpochRecord | None = None
+    """Remembers the last epoch of a trial, and lets a callback know that steps are taken."""
+
+    def __init__(self, callback: Callback | None) -> None:
+        self._forward = callback or Callback()
+        self.record: EpochRecord | None = None
 
     def epoch_ended(self, record: EpochRecord) -> None:
         self.record = record
+
+    def started(self, stage: str, chain: int, chains: int, done: int, total: int) -> None:
+        self._forward.started("trial", chain, chains, done, total)
+
+    def stepped(self, chain: int, step: int, loss: float, save: Callable[[], ChainState]) -> None:
+        self._forward.stepped(chain, step, loss, save)
 
 
 def _better(trial: Trial, best: Trial | None) -> Trial:

@@ -15,7 +15,7 @@ from sparsemble.pages.numbers import duration
 from sparsemble.progress.remaining import Speed
 from sparsemble.stages import Callback, ChainState, EpochRecord, Jump, Rollback, SampleRecord
 
-_WORDS = {"chain": "sampling", "retrain": "retraining"}
+_WORDS = {"chain": "sampling", "retrain": "retraining", "trial": "trying settings"}
 
 
 class TerminalProgress(Callback):
@@ -114,7 +114,7 @@ class TerminalProgress(Callback):
         if self._task is not None:
             self._bar.remove_task(self._task)
         self._bar.start()
-        title = f"{self._label}: {_WORDS[self._stage]}"
+        title = f"{self._label}: {_in_words(self._stage)}"
         self._task = self._bar.add_task(title, total=self._total, left="", status="")
 
     def _move(self, done: int) -> None:
@@ -126,7 +126,7 @@ class TerminalProgress(Callback):
             )
         elif self._speed.per_second > 0:
             share = 100 * done / self._total
-            what = f"{self._label}: {_WORDS[self._stage]} {share:.0f} %"
+            what = f"{self._label}: {_in_words(self._stage)} {share:.0f} %"
             self._console.print(f"{what}{self._left()}, {self._status()}")
 
     def _ensemble(self) -> str:
@@ -149,3 +149,18 @@ class TerminalProgress(Callback):
             f"{self._speed.per_second:.3g} steps/s" if self._speed.per_second else "",
         ]
         return ", ".join(part for part in parts if part)
+
+
+def _in_words(stage: str) -> str:
+    """What people call a stage: `chain`, `retrain`, `prune-1`, `members-2-retrain`.
+
+    >>> _in_words("chain"), _in_words("members-2-prune-1")
+    ('sampling', '2 members, training after round 1 of pruning')
+    """
+    who, whose = "", stage
+    if stage.startswith("members-"):
+        _, count, whose = stage.split("-", 2)
+        who = "one network, " if count == "1" else f"{count} members, "
+    if whose.startswith("prune-"):
+        return f"{who}training after round {whose.removeprefix('prune-')} of pruning"
+    return who + _WORDS[whose]

@@ -26,7 +26,7 @@ from sparsemble.results.running import ingredients_of
 from sparsemble.runs.folder import RunFolder
 from sparsemble.runs.opening import open_ensemble
 from sparsemble.stages import Sample
-from sparsemble.stages.pruning import pruned_member
+from sparsemble.stages.pruning import pruned_member, within
 from sparsemble.store import inside, read_json, read_tensors
 from sparsemble.structure import Layout
 from sparsemble.tasks import Evaluation, Task
@@ -110,6 +110,8 @@ class FinishedRun:
         """A sample pruned by the recipe and made compact, not yet retrained."""
         how = self.recipe.prune
         assert how is not None
+        if how.sparsity is None:
+            return within(self.fitted.dense(sample), *how.shares(len(self.ensemble))[-1])
         return pruned_member(self.blank, self.layout, sample.parameters, how)
 
 

@@ -15,7 +15,7 @@ from sparsemble.data import Split
 from sparsemble.ensemble import Budget
 from sparsemble.errors import InputError
 from sparsemble.learning import Learned, learn, plan
-from sparsemble.learning.learn import fit
+from sparsemble.learning.learn import fit, held_out
 from sparsemble.learning.pipeline import Fitted
 from sparsemble.processes.workers import Worker, is_worker
 from sparsemble.progress.tensorboard import TensorBoard
@@ -55,7 +55,10 @@ class Ingredients:
 
     def fit(self) -> Fitted:
         """All of it, if it goes together."""
-        return fit(self.network, self.split.train, self.recipe, self.task, self.layout)
+        train, validation = self.split.train, self.split.validation
+        if self.recipe.choose:
+            train, validation = held_out(self.task, train, validation, self.recipe.seed)
+        return fit(self.network, train, self.recipe, self.task, self.layout, validation=validation)
 
 
 def ingredients_of(recipe: Recipe, data_folder: Path | None = None) -> Ingredients:
