@@ -16,6 +16,8 @@ from sparsemble.reports.measures.spreads import Spreads, sample_spreads
 from sparsemble.reports.measures.summary import Summary, run_summary
 from sparsemble.reports.measures.traces import StageTrace, stage_traces
 from sparsemble.reports.opening import FinishedRun, open_run
+from sparsemble.results.result import Result
+from sparsemble.results.verdict import Verdict, read_verdict
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,8 @@ class Facts:
     predictions: tuple[Section, ...]
     background: Background
     has_samples: bool
+    verdict: Verdict | None
+    result: Result
 
 
 def collect(
@@ -74,6 +78,8 @@ def collect(
         tuple(run.task.sections(run.ensemble, run.held, run.recipe.seed)),
         background(run, without=without),
         bool(run.sample_files),
+        read_verdict(run.folder.verdict),
+        run.result,
     )
 
 

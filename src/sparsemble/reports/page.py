@@ -11,6 +11,7 @@ from sparsemble.pages.blocks import Section
 from sparsemble.pages.document import document
 from sparsemble.reports.facts import Facts, collect
 from sparsemble.reports.sections.background import repeating
+from sparsemble.reports.sections.beside import beside
 from sparsemble.reports.sections.learning import stages, traces
 from sparsemble.reports.sections.overview import advice, overview
 from sparsemble.reports.sections.structure import costs, patterns, spreads
@@ -62,7 +63,10 @@ def page(facts: Facts) -> str:
 
 
 def _sections(facts: Facts) -> list[Section]:
-    found = [overview(facts), advice(facts), stages(facts), traces(facts), *facts.predictions]
+    found = [overview(facts)]
+    if (compared := beside(facts.verdict, facts.result)) is not None:
+        found.append(compared)
+    found += [advice(facts), stages(facts), traces(facts), *facts.predictions]
     found.append(patterns(facts))
     if facts.spreads is not None:
         found.append(spreads(facts.spreads))

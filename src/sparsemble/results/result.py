@@ -10,6 +10,7 @@ from pydantic import Field
 
 from sparsemble.ensemble.saving import is_whole
 from sparsemble.extensions import permitted
+from sparsemble.learning.choosing import Candidate
 from sparsemble.recipes import Recipe
 from sparsemble.recipes.upgrade import is_old, upgraded
 from sparsemble.runs.folder import RunFolder
@@ -43,6 +44,10 @@ class Result(Settings):
     rollbacks: int
     findings: list[Finding]
     seconds: dict[str, float]
+    candidates: list[Candidate] = Field(default_factory=list)
+    """What was compared on validation data, if members were chosen."""
+    chosen: int | None = None
+    """Which of them is the ensemble."""
     provenance: dict[str, Any]
 
     @property

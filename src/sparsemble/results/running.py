@@ -257,5 +257,7 @@ def _measured(
         rollbacks=len(learned.history.rollbacks),
         findings=learned.findings,
         seconds=learned.seconds,
+        candidates=learned.candidates,
+        chosen=learned.chosen,
         provenance=folder.begun() | {"finished by": provenance()["commit"]},
     )

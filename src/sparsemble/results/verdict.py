@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -15,6 +16,7 @@ import torch
 
 from sparsemble.ensemble import Difference, Ensemble, compare
 from sparsemble.settings import Settings
+from sparsemble.store import read_json
 from sparsemble.tasks import Evaluation, Metric
 
 _REPEATS = 7
@@ -67,6 +69,14 @@ class Verdict(Settings):
         bounds = f"{metric.text(found.low)} to {metric.text(found.high)}"
         own, other = metric.text(found.own), metric.text(found.other)
         return f"{metric.title} {own} against {other} (difference {bounds}{sure})"
+
+
+def read_verdict(path: Path) -> Verdict | None:
+    """What `run_verdict` kept, if it did."""
+    if not path.is_file():
+        return None
+    verdict: Verdict = Verdict.read_back(read_json(path), path)
+    return verdict
 
 
 def judge(

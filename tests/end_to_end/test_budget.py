@@ -1,0 +1,62 @@
+"""A run for a budget from the command line: trials, members chosen, a dense network, a verdict."""
+
+from __future__ import annotations
+
+import pytest
+
+from sparsemble.learning import planning
+from sparsemble.results.result import read_result
+from sparsemble.results.verdict import read_verdict
+
+
+@pytest.fixture(autouse=True)
+def short_trials(monkeypatch):
+    """Trials and chains that take a moment."""
+    monkeypatch.setattr(planning, "_FEWEST_STEPS", 60)
+    monkeypatch.setattr(planning, "_MOST_STEPS", 60)
+    monkeypatch.setattr(planning.Planner, "_length", lambda self: 20)
+
+
+@pytest.mark.slow
+def test_a_run_for_a_budget_is_judged_reported_and_resumed(command, tmp_path):
+    folder = tmp_path / "budget"
+    learn = ("learn", "digits", "--set", "network.hidden=[40, 20]", "--out", folder)
+    code, said, told = command(*learn, "--budget", "flops=0.9,parameters=0.6")
+    assert code == 0
+    assert "settings for flops = 0.9, parameters = 0.6: learning rate" in told
+    verdict = read_verdict(folder / "verdict.json")
+    assert verdict is not None
+    assert verdict.flops <= 0.9
+    assert verdict.parameters <= 0.6
+    assert set(verdict.differences) == {"error", "nll", "ece", "brier"}
+    assert verdict.text in said
+    result = read_result(folder / "result.json")
+    dense = read_result(folder / "baseline" / "result.json")
+    assert result.chosen is not None
+    assert result.candidates[result.chosen].members == len(result.structures) == verdict.members
+    assert dense.score["nll"] == pytest.approx(verdict.differences["nll"].other)
+    assert dense.recipe.chain.epochs == result.recipe.chain.epochs
+
+    code, _, told = command("resume", folder)
+    assert code == 0
+    assert "nothing is left to do" in told
+    assert command("report", folder)[0] == 0
+    page = (folder / "report.html").read_text()
+    assert "Beside a dense network" in page
+    assert "The promise is" in page
+
+
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        ("flops", "write KEY=VALUE"),
+        ("flops=-1", "flops"),
+        ("flop=1", "did you mean 'flops'"),
+        ("flops=1e-6", "prune.flops = 1e-06 is too small"),
+    ],
+)
+def test_a_budget_that_makes_no_sense_is_told_in_one_line(command, tmp_path, limits, message):
+    code, _, told = command("learn", "digits", "--budget", limits, "--out", tmp_path / "run")
+    assert code == 2
+    assert message in told
+    assert not (tmp_path / "run").exists()
