@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import torch
@@ -18,6 +18,9 @@ from sparsemble.members import Member, Stack, with_sparse_layers
 from sparsemble.networks.layers import without_addresses
 from sparsemble.structure import Layout
 from sparsemble.tasks import Evaluation, Score, Scorer, Task, Uncertainty
+
+if TYPE_CHECKING:
+    from sparsemble.ensemble.budget import Budget
 
 
 class Ensemble(nn.Module):
@@ -55,11 +58,35 @@ class Ensemble(nn.Module):
         return len(self.members)
 
     def __iter__(self) -> Iterator[Member]:
-        return (self[index] for index in range(len(self)))
+        return iter(self._list())
 
-    def __getitem__(self, index: int) -> Member:
-        member: Member = list(self.members)[index]  # type: ignore[assignment]
-        return member
+    @overload
+    def __getitem__(self, index: int) -> Member: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Ensemble: ...
+
+    def __getitem__(self, index: int | slice) -> Member | Ensemble:
+        """A member; of a slice, an ensemble of the same members."""
+        if isinstance(index, slice):
+            return Ensemble(self._list()[index], self.task)
+        return self._list()[index]
+
+    def _list(self) -> list[Member]:
+        return list(self.members)  # type: ignore[arg-type]
+
+    def select(self, validation: Any, budget: Budget) -> Ensemble:
+        """The members that predict validation data best together, within a budget.
+
+        They are taken one by one, each the one that helps most, as long as one helps.
+
+        Args:
+            validation: Data that no member was trained on, as `evaluate` takes them.
+            budget: What they may cost together.
+        """
+        from sparsemble.ensemble.selection import selected
+
+        return Ensemble([self[index] for index in selected(self, validation, budget)], self.task)
 
     @property
     def cost(self) -> EnsembleCost:
