@@ -13,7 +13,7 @@ import sparsemble
 from small_runs import KillAt, Killed
 from sparsemble.data import grammar
 from sparsemble.errors import InputError
-from sparsemble.learning.learn import fit
+from sparsemble.learning.fitting import fit
 from sparsemble.networks import LanguageModel
 from sparsemble.priors import GroupSparse
 from sparsemble.recipes import Recipe

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,44 +15,29 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from sparsemble.augmentations import Augmentation
-from sparsemble.augmentations.augmentation import augmentation_of
 from sparsemble.devices import usable_device
 from sparsemble.ensemble import Budget, Ensemble
 from sparsemble.ensemble.saving import described_task
 from sparsemble.errors import InputError
-from sparsemble.layouts import layout_of
 from sparsemble.learning.choosing import Candidate
+from sparsemble.learning.fitting import Fitted, fit, held_out
 from sparsemble.learning.monitor import evidence_of
-from sparsemble.learning.pipeline import Fitted, Pipeline
-from sparsemble.learning.planning import Planner
-from sparsemble.learning.rehearsal import rehearse, rehearse_augmentation, rehearse_autocast
-from sparsemble.members import Member
+from sparsemble.learning.pipeline import Pipeline
+from sparsemble.learning.planning import plan
 from sparsemble.networks.layers import without_addresses
 from sparsemble.processes.interrupts import stop_requests
 from sparsemble.recipes import Recipe
 from sparsemble.runs.disk import check_disk, disk_needed
 from sparsemble.runs.folder import RunFolder
-from sparsemble.samplers import Constant
-from sparsemble.seeds import STREAMS, derive
-from sparsemble.stages import Callback, ChainSettings, Finding, History, PruneSettings, diagnose
-from sparsemble.stages.sampling import NetworkSource, initial_network
-from sparsemble.stages.unit_pruning import least_flops
+from sparsemble.seeds import STREAMS
+from sparsemble.stages import Callback, Finding, History, diagnose
+from sparsemble.stages.sampling import NetworkSource
 from sparsemble.store import tensor_digest
 from sparsemble.structure import Layout
-from sparsemble.structure.groupings import grouped
 from sparsemble.tasks import Evaluation, Task, task_for
-
-_HELD_OUT = 0.2
-"""Share of the training data that is set aside to choose on."""
-_FEW = 300
-"""Examples set aside that say too little by themselves,"""
-_SPLITS = 5
-"""so that settings are found on as many choices of them."""
-_ROUNDS = 3
-"""Of pruning, under a budget."""
 
 
 @dataclass(frozen=True)
@@ -170,175 +154,11 @@ def learn(
     return Learned(ensemble, recipe, history, findings, pipeline.candidates, pipeline.chosen)
 
 
-def held_out(task: Task, data: Any, validation: Any, seed: int) -> tuple[Any, Any]:
-    """Training data of a usual scale and validation data: those given, or a part set aside."""
-    if validation is None:
-        data, validation = task.hold_out(data, _HELD_OUT, derive(seed, "validation"))
-    return task.scaled(data), validation
-
-
 def _known_recipe(folder: str | Path | None) -> Recipe | None:
     """What an earlier session found for a run, so that it is not looked for again."""
     if folder is None or not (Path(folder) / "run.json").is_file():
         return None
     return RunFolder(Path(folder)).recipe()
-
-
-def plan(
-    network: NetworkSource,
-    data: Any,
-    budget: Budget,
-    *,
-    augment: Augmentation | Callable[[Tensor], Tensor] | None = None,
-    seed: int = 0,
-    task: Task | None = None,
-    layout: Layout | None = None,
-    num_data: int | None = None,
-    validation: Any = None,
-    device: str | torch.device = "cpu",
-    callback: Callback | None = None,
-) -> Recipe:
-    """A recipe for a budget, whose settings short trials have found.
-
-    Args:
-        network: As for `learn`.
-        data: As for `learn`.
-        budget: What the ensemble may cost.
-        augment: How inputs are perturbed.
-        seed: Of the trials, and of the recipe.
-        task: As for `learn`.
-        layout: As for `learn`.
-        num_data: As for `learn`.
-        validation: What settings are chosen on; by default a part of the training data.
-        device: Where to compute.
-        callback: Told what happens in the trials.
-    """
-    task = task or task_for(data)
-    if augment is not None and not isinstance(augment, Augmentation):
-        augment = augmentation_of(augment)
-    trial = Recipe(
-        seed=seed,
-        chain=ChainSettings(schedule=Constant(lr=0.01), augment=augment),
-        prune=PruneSettings(flops=budget.flops) if budget.flops is not None else None,
-        choose=True,
-    )
-    device = usable_device(device)
-    splits = [
-        fit(network, rest, trial, task, layout, num_data, held, device)
-        for rest, held in _splits(task, data, validation, seed)
-    ]
-    if splits[0].training.judged() is None:
-        raise InputError("settings are chosen on validation data: give some")
-    planner = Planner(splits, augment=augment, seed=seed, device=device, callback=callback)
-    weights = budget.weights(splits[0].dense_cost)
-    return planner.recipe(PruneSettings(flops=budget.flops, parameters=weights, steps=_ROUNDS))
-
-
-def _splits(task: Task, data: Any, validation: Any, seed: int) -> Iterator[tuple[Any, Any]]:
-    """Ways to set validation data aside: several if there are few examples."""
-    first = held_out(task, data, validation, seed)
-    yield first
-    if validation is None and first[1] is not None and len(first[1]) < _FEW:
-        for number in range(1, _SPLITS):
-            yield held_out(task, data, None, derive(seed, "split", number))
-
-
-def fit(
-    network: NetworkSource,
-    data: Any,
-    recipe: Recipe,
-    task: Task | None = None,
-    layout: Layout | None = None,
-    num_data: int | None = None,
-    validation: Any = None,
-    device: torch.device | None = None,
-) -> Fitted:
-    """A first network, its layout and the data, if they go together and with the recipe.
-
-    What does not fit is refused here, before anything runs or is written.
-    """
-    seed = derive(recipe.seed, "chain", 0)
-    blank = initial_network(network, 0, seed)
-    layout = _layout(blank, layout, recipe)
-    task = task or recipe.task or task_for(data)
-    training = task.training(
-        data,
-        seed=recipe.seed,
-        outputs=layout.outputs.size,
-        num_data=num_data,
-        validation=validation,
-        dtype=next(blank.parameters()).dtype,
-    )
-    _check_chains_differ(network, blank, recipe)
-    blank = training.task.prepared(blank)
-    _check_budget(recipe, blank, layout, training.batches(recipe.chain.batch_size).steps)
-    rehearse(training, blank)
-    for stage in (recipe.chain, recipe.retrain):
-        if stage is not None:
-            training.batches(stage.batch_size)
-            if stage.augment is not None:
-                rehearse_augmentation(training, stage.augment)
-    _check_width(training.task, layout)
-    short = [
-        f"{name}.autocast"
-        for name, stage in (("chain", recipe.chain), ("retrain", recipe.retrain))
-        if stage is not None and stage.autocast
-    ]
-    if short:
-        rehearse_autocast(training, blank, short, device or torch.device("cpu"))
-    return Fitted(network, blank, layout, training)
-
-
-def _layout(blank: nn.Module, layout: Layout | None, recipe: Recipe) -> Layout:
-    if layout is None:
-        layout = layout_of(blank, recipe.grouping)
-    elif recipe.grouping is not None or not layout.families:
-        layout = grouped(layout, recipe.grouping or "outgoing")
-    layout.check(dict(blank.named_parameters()))
-    if not layout.matrices:
-        raise InputError("the layout has no matrices: say what a prediction multiplies by")
-    return layout
-
-
-def _check_budget(recipe: Recipe, blank: nn.Module, layout: Layout, steps: int) -> None:
-    """A budget must leave every member at least one unit in every layer."""
-    how = recipe.prune
-    if how is None or how.flops is None:
-        return
-    samples = recipe.chain.chains * len(recipe.chain.steps_to_collect(steps))
-    ((flops, _),) = how.model_copy(update={"steps": 1}).shares(1 if recipe.choose else samples)
-    dense = Member.dense(blank, layout).cost.flops
-    least = least_flops(dict(blank.named_parameters()), layout) / dense
-    if flops is not None and flops < least:
-        each = math.ceil(1e4 * least * how.flops / flops) / 1e4
-        raise InputError(
-            f"prune.flops = {how.flops:g} is too small: with one unit in every layer such networks "
-            f"take at least {each:g} of the dense one's FLOPs"
-        )
-
-
-def _check_width(task: Task, layout: Layout) -> None:
-    """A network of the user's own may take any width; its layout does not."""
-    features = task.sizes[0]
-    if features and layout.inputs is not None and layout.inputs.size != features:
-        raise InputError(
-            f"the data has {features} features, the network's first layer {layout.inputs.size}"
-        )
-
-
-def _check_chains_differ(network: NetworkSource, blank: nn.Module, recipe: Recipe) -> None:
-    by_chance = (
-        recipe.chain.sampler.temperature > 0
-        or recipe.chain.augment is not None
-        or any(isinstance(module, nn.Dropout) and module.p for module in blank.modules())
-    )
-    if recipe.chain.chains > 1 and not by_chance:
-        other = initial_network(network, 1, derive(recipe.seed, "chain", 1))
-        if all(map(torch.equal, blank.parameters(), other.parameters())):
-            raise InputError(
-                "the function that makes networks gives every chain the same weights, so that at "
-                "temperature 0 all would be the same: let it draw new ones each time"
-            )
 
 
 def _run_folder(

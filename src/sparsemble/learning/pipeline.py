@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from sparsemble.ensemble import Ensemble
 from sparsemble.ensemble.comparison import is_better, log_scores
-from sparsemble.ensemble.cost import EnsembleCost, ensemble_cost
 from sparsemble.errors import InputError
 from sparsemble.learning.choosing import COUNTS, Candidate, merged, recent
+from sparsemble.learning.fitting import Fitted
 from sparsemble.learning.monitor import Monitor
-from sparsemble.members import Member, filled
+from sparsemble.members import Member
 from sparsemble.processes.interrupts import StopRequest
 from sparsemble.recipes import Recipe
 from sparsemble.runs.checkpointing import Checkpointing
@@ -26,37 +26,8 @@ from sparsemble.runs.folder import RunFolder, StageFolder
 from sparsemble.stages import Callback, History, Sample, draw_samples, retrain
 from sparsemble.stages.pruning import PruneSettings, pruned_member, within
 from sparsemble.stages.retraining import retrained_together
-from sparsemble.stages.sampling import NetworkSource
 from sparsemble.stages.unit_pruning import least_flops
-from sparsemble.structure import Layout
-from sparsemble.tasks import Evaluation, Task, Training
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """A network, its layout and the data, found to go together and with the recipe.
-
-    `blank` is a network of the run's kind, to put samples into; `network` is where chains start.
-    """
-
-    network: NetworkSource
-    blank: nn.Module
-    layout: Layout
-    training: Training
-
-    @property
-    def task(self) -> Task:
-        """What is learned, completed by the data."""
-        return self.training.task
-
-    @property
-    def dense_cost(self) -> EnsembleCost:
-        """What one dense network costs."""
-        return ensemble_cost([Member.dense(self.blank, self.layout)])
-
-    def dense(self, sample: Sample) -> Member:
-        """A sample as it is."""
-        return Member.dense(filled(self.blank, sample.parameters), self.layout).eval()
+from sparsemble.tasks import Evaluation
 
 
 @dataclass

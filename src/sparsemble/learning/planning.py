@@ -16,20 +16,24 @@ the difference, so that small data, which cannot tell, leave what is usual.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from sparsemble.augmentations import Augmentation
-from sparsemble.ensemble import Ensemble
+from sparsemble.augmentations.augmentation import augmentation_of
+from sparsemble.devices import usable_device
+from sparsemble.ensemble import Budget, Ensemble
 from sparsemble.ensemble.comparison import is_better, log_scores
 from sparsemble.errors import DivergedError, InputError
-from sparsemble.learning.pipeline import Fitted
+from sparsemble.learning.fitting import Fitted, fit, held_out
 from sparsemble.priors import GroupSparse, NoPrior, Prior
 from sparsemble.recipes import Recipe
 from sparsemble.samplers import Constant, Exponential, SGLDSettings
+from sparsemble.seeds import derive
 from sparsemble.stages import (
     Callback,
     ChainSettings,
@@ -40,6 +44,9 @@ from sparsemble.stages import (
     RetrainSettings,
     draw_samples,
 )
+from sparsemble.stages.sampling import NetworkSource
+from sparsemble.structure import Layout
+from sparsemble.tasks import Task, task_for
 
 _LADDER = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 """Learning rates."""
@@ -54,6 +61,73 @@ _GUESS = 1e-3
 _WINDOWS = 20
 _CLIP = 5.0
 _EVERY = 5
+
+
+_FEW = 300
+"""Examples set aside that say too little by themselves,"""
+_SPLITS = 5
+"""so that settings are found on as many choices of them."""
+_ROUNDS = 3
+"""Of pruning."""
+
+
+def plan(
+    network: NetworkSource,
+    data: Any,
+    budget: Budget,
+    *,
+    augment: Augmentation | Callable[[Tensor], Tensor] | None = None,
+    seed: int = 0,
+    task: Task | None = None,
+    layout: Layout | None = None,
+    num_data: int | None = None,
+    validation: Any = None,
+    device: str | torch.device = "cpu",
+    callback: Callback | None = None,
+) -> Recipe:
+    """A recipe for a budget, whose settings short trials have found.
+
+    Args:
+        network: As for `learn`.
+        data: As for `learn`.
+        budget: What the ensemble may cost.
+        augment: How inputs are perturbed.
+        seed: Of the trials, and of the recipe.
+        task: As for `learn`.
+        layout: As for `learn`.
+        num_data: As for `learn`.
+        validation: What settings are chosen on; by default a part of the training data.
+        device: Where to compute.
+        callback: Told what happens in the trials.
+    """
+    task = task or task_for(data)
+    if augment is not None and not isinstance(augment, Augmentation):
+        augment = augmentation_of(augment)
+    trial = Recipe(
+        seed=seed,
+        chain=ChainSettings(schedule=Constant(lr=0.01), augment=augment),
+        prune=PruneSettings(flops=budget.flops) if budget.flops is not None else None,
+        choose=True,
+    )
+    device = usable_device(device)
+    splits = [
+        fit(network, rest, trial, task, layout, num_data, held, device)
+        for rest, held in _splits(task, data, validation, seed)
+    ]
+    if splits[0].training.judged() is None:
+        raise InputError("settings are chosen on validation data: give some")
+    planner = Planner(splits, augment=augment, seed=seed, device=device, callback=callback)
+    weights = budget.weights(splits[0].dense_cost)
+    return planner.recipe(PruneSettings(flops=budget.flops, parameters=weights, steps=_ROUNDS))
+
+
+def _splits(task: Task, data: Any, validation: Any, seed: int) -> Iterator[tuple[Any, Any]]:
+    """Ways to set validation data aside: several if there are few examples."""
+    first = held_out(task, data, validation, seed)
+    yield first
+    if validation is None and first[1] is not None and len(first[1]) < _FEW:
+        for number in range(1, _SPLITS):
+            yield held_out(task, data, None, derive(seed, "split", number))
 
 
 @dataclass(frozen=True, eq=False)

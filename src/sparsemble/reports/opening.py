@@ -17,7 +17,7 @@ from sparsemble.data import Batches, Split
 from sparsemble.ensemble import Ensemble
 from sparsemble.ensemble.saving import described_task
 from sparsemble.errors import CorruptFileError, InputError
-from sparsemble.learning.pipeline import Fitted
+from sparsemble.learning.fitting import Fitted
 from sparsemble.members import Member
 from sparsemble.recipes import Recipe
 from sparsemble.recipes.code import check_named

@@ -15,8 +15,7 @@ from sparsemble.data import Split
 from sparsemble.ensemble import Budget
 from sparsemble.errors import InputError
 from sparsemble.learning import Learned, learn, plan
-from sparsemble.learning.learn import fit, held_out
-from sparsemble.learning.pipeline import Fitted
+from sparsemble.learning.fitting import Fitted, fit, held_out
 from sparsemble.processes.workers import Worker, is_worker
 from sparsemble.progress.tensorboard import TensorBoard
 from sparsemble.progress.terminal import TerminalProgress

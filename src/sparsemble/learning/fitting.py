@@ -1,0 +1,162 @@
+"""What comes from outside, checked: do network, layout, data and recipe go together?
+
+What does not is refused here, before anything runs or is written.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from sparsemble.ensemble.cost import EnsembleCost, ensemble_cost
+from sparsemble.errors import InputError
+from sparsemble.layouts import layout_of
+from sparsemble.learning.rehearsal import rehearse, rehearse_augmentation, rehearse_autocast
+from sparsemble.members import Member, filled
+from sparsemble.recipes import Recipe
+from sparsemble.seeds import derive
+from sparsemble.stages import Sample
+from sparsemble.stages.sampling import NetworkSource, initial_network
+from sparsemble.stages.unit_pruning import least_flops
+from sparsemble.structure import Layout
+from sparsemble.structure.groupings import grouped
+from sparsemble.tasks import Task, Training, task_for
+
+_HELD_OUT = 0.2
+"""Share of the training data that is set aside to choose on."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A network, its layout and the data, found to go together and with the recipe.
+
+    `blank` is a network of the run's kind, to put samples into; `network` is where chains start.
+    """
+
+    network: NetworkSource
+    blank: nn.Module
+    layout: Layout
+    training: Training
+
+    @property
+    def task(self) -> Task:
+        """What is learned, completed by the data."""
+        return self.training.task
+
+    @property
+    def dense_cost(self) -> EnsembleCost:
+        """What one dense network costs."""
+        return ensemble_cost([Member.dense(self.blank, self.layout)])
+
+    def dense(self, sample: Sample) -> Member:
+        """A sample as it is."""
+        return Member.dense(filled(self.blank, sample.parameters), self.layout).eval()
+
+
+def held_out(task: Task, data: Any, validation: Any, seed: int) -> tuple[Any, Any]:
+    """Training data of a usual scale and validation data: those given, or a part set aside."""
+    if validation is None:
+        data, validation = task.hold_out(data, _HELD_OUT, derive(seed, "validation"))
+    return task.scaled(data), validation
+
+
+def fit(
+    network: NetworkSource,
+    data: Any,
+    recipe: Recipe,
+    task: Task | None = None,
+    layout: Layout | None = None,
+    num_data: int | None = None,
+    validation: Any = None,
+    device: torch.device | None = None,
+) -> Fitted:
+    """A first network, its layout and the data, if they go together and with the recipe.
+
+    What does not fit is refused here, before anything runs or is written.
+    """
+    seed = derive(recipe.seed, "chain", 0)
+    blank = initial_network(network, 0, seed)
+    layout = _layout(blank, layout, recipe)
+    task = task or recipe.task or task_for(data)
+    training = task.training(
+        data,
+        seed=recipe.seed,
+        outputs=layout.outputs.size,
+        num_data=num_data,
+        validation=validation,
+        dtype=next(blank.parameters()).dtype,
+    )
+    _check_chains_differ(network, blank, recipe)
+    blank = training.task.prepared(blank)
+    _check_budget(recipe, blank, layout, training.batches(recipe.chain.batch_size).steps)
+    rehearse(training, blank)
+    for stage in (recipe.chain, recipe.retrain):
+        if stage is not None:
+            training.batches(stage.batch_size)
+            if stage.augment is not None:
+                rehearse_augmentation(training, stage.augment)
+    _check_width(training.task, layout)
+    short = [
+        f"{name}.autocast"
+        for name, stage in (("chain", recipe.chain), ("retrain", recipe.retrain))
+        if stage is not None and stage.autocast
+    ]
+    if short:
+        rehearse_autocast(training, blank, short, device or torch.device("cpu"))
+    return Fitted(network, blank, layout, training)
+
+
+def _layout(blank: nn.Module, layout: Layout | None, recipe: Recipe) -> Layout:
+    if layout is None:
+        layout = layout_of(blank, recipe.grouping)
+    elif recipe.grouping is not None or not layout.families:
+        layout = grouped(layout, recipe.grouping or "outgoing")
+    layout.check(dict(blank.named_parameters()))
+    if not layout.matrices:
+        raise InputError("the layout has no matrices: say what a prediction multiplies by")
+    return layout
+
+
+def _check_budget(recipe: Recipe, blank: nn.Module, layout: Layout, steps: int) -> None:
+    """A budget must leave every member at least one unit in every layer."""
+    how = recipe.prune
+    if how is None or how.flops is None:
+        return
+    samples = recipe.chain.chains * len(recipe.chain.steps_to_collect(steps))
+    ((flops, _),) = how.model_copy(update={"steps": 1}).shares(1 if recipe.choose else samples)
+    dense = Member.dense(blank, layout).cost.flops
+    least = least_flops(dict(blank.named_parameters()), layout) / dense
+    if flops is not None and flops < least:
+        each = math.ceil(1e4 * least * how.flops / flops) / 1e4
+        raise InputError(
+            f"prune.flops = {how.flops:g} is too small: with one unit in every layer such networks "
+            f"take at least {each:g} of the dense one's FLOPs"
+        )
+
+
+def _check_width(task: Task, layout: Layout) -> None:
+    """A network of the user's own may take any width; its layout does not."""
+    features = task.sizes[0]
+    if features and layout.inputs is not None and layout.inputs.size != features:
+        raise InputError(
+            f"the data has {features} features, the network's first layer {layout.inputs.size}"
+        )
+
+
+def _check_chains_differ(network: NetworkSource, blank: nn.Module, recipe: Recipe) -> None:
+    by_chance = (
+        recipe.chain.sampler.temperature > 0
+        or recipe.chain.augment is not None
+        or any(isinstance(module, nn.Dropout) and module.p for module in blank.modules())
+    )
+    if recipe.chain.chains > 1 and not by_chance:
+        other = initial_network(network, 1, derive(recipe.seed, "chain", 1))
+        if all(map(torch.equal, blank.parameters(), other.parameters())):
+            raise InputError(
+                "the function that makes networks gives every chain the same weights, so that at "
+                "temperature 0 all would be the same: let it draw new ones each time"
+            )
