@@ -27,7 +27,9 @@ from sparsemble.structure.groupings import grouped
 from sparsemble.tasks import Task, Training, task_for
 
 _HELD_OUT = 0.2
-"""Share of the training data that is set aside to choose on."""
+"""Share of the training data that is set aside to choose on,"""
+_MOST_HELD_OUT = 5000
+"""unless so many examples are enough."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,8 @@ class Fitted:
 def held_out(task: Task, data: Any, validation: Any, seed: int) -> tuple[Any, Any]:
     """Training data of a usual scale and validation data: those given, or a part set aside."""
     if validation is None:
-        data, validation = task.hold_out(data, _HELD_OUT, derive(seed, "validation"))
+        chosen_by = derive(seed, "validation")
+        data, validation = task.hold_out(data, _HELD_OUT, _MOST_HELD_OUT, chosen_by)
     return task.scaled(data), validation
 
 

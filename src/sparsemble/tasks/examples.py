@@ -167,7 +167,7 @@ class ExampleTask(Task):
             )
         return self.dataset(data[0], data[1], About.tables(*data), source)
 
-    def hold_out(self, data: Any, share: float, seed: int) -> tuple[Any, Any]:
+    def hold_out(self, data: Any, share: float, most: int, seed: int) -> tuple[Any, Any]:
         """Examples drawn at random; a loader's cannot be told apart."""
         given = self._opened(data, "the data")
         if isinstance(given, DataLoader):
@@ -175,7 +175,7 @@ class ExampleTask(Task):
                 "the examples of a data loader cannot be set aside: give validation data as well"
             )
         count = len(given)  # type: ignore[arg-type]
-        held = max(round(share * count), 1)
+        held = max(min(round(share * count), most), 1)
         if held >= count:
             raise InputError(f"of {count} examples none is left for validation: give more")
         order = torch.randperm(count, generator=torch.Generator().manual_seed(seed))

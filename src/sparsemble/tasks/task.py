@@ -215,10 +215,16 @@ class Task(Settings, ABC):
             dtype: The network's own.
         """
 
-    def hold_out(self, data: Any, share: float, seed: int) -> tuple[Any, Any]:
+    def hold_out(self, data: Any, share: float, most: int, seed: int) -> tuple[Any, Any]:
         """Training data less a share of them, and that share as validation data.
 
         Data that bring a validation part of their own stay whole, beside `None`.
+
+        Args:
+            data: As the user gave them.
+            share: How much is set aside,
+            most: but no more examples than these.
+            seed: Says which.
         """
         return data, None
 
