@@ -81,9 +81,12 @@ def test_a_recipe_with_a_network_and_data_of_ones_own_runs(clone, monkeypatch, c
 
 def test_recipes_and_searches_in_the_documentation_can_be_read(tmp_path):
     texts = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "recipes.md").read_text(), re.S)
-    (tmp_path / "own.toml").write_text(texts[0])
-    (tmp_path / "search.toml").write_text(texts[1])
+    own, perturbed, search = texts
+    (tmp_path / "own.toml").write_text(own)
+    (tmp_path / "perturbed.toml").write_text(f'extends = "digits"\n{perturbed}')
+    (tmp_path / "search.toml").write_text(search)
     assert load_recipe(tmp_path / "own.toml").prune.sparsity == 0.98
+    assert len(load_recipe(tmp_path / "perturbed.toml").chain.augment.parts) == 2
     assert len(list(read_search(tmp_path / "search.toml").points())) == 4
 
 

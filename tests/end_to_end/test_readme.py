@@ -23,9 +23,21 @@ def test_the_readmes_first_example_runs(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.slow
+def test_the_readmes_example_of_a_budget_runs_and_keeps_it(monkeypatch, capsys):
+    monkeypatch.setattr("sparsemble.learning.planning._FEWEST_STEPS", 100)
+    monkeypatch.setattr("sparsemble.learning.planning._MOST_STEPS", 100)
+    names: dict = {}
+    exec(compile(examples_in_the_readme()[1], "README.md", "exec"), names)
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0].startswith("learning rate ")
+    assert re.match(r"[01]\.\d+ error 0\.\d+, nll ", printed[1])
+    assert not names["budget"].exceeded_by(names["learned"].ensemble.cost)
+
+
+@pytest.mark.slow
 def test_the_readmes_regression_example_runs(short_recipes, monkeypatch, capsys):
     monkeypatch.setattr("sparsemble.recipes.files._BUILTIN", short_recipes)
-    exec(compile(examples_in_the_readme()[1], "README.md", "exec"), {})
+    exec(compile(examples_in_the_readme()[2], "README.md", "exec"), {})
     printed = capsys.readouterr().out.splitlines()
     assert re.match(r"rmse \d+\.\d+, nll ", printed[0])
     assert "epistemic" in printed[1]
@@ -33,7 +45,7 @@ def test_the_readmes_regression_example_runs(short_recipes, monkeypatch, capsys)
 
 @pytest.mark.slow
 def test_the_readmes_language_example_runs(capsys):
-    exec(compile(examples_in_the_readme()[2], "README.md", "exec"), {})
+    exec(compile(examples_in_the_readme()[3], "README.md", "exec"), {})
     score, text = capsys.readouterr().out.splitlines()
     assert re.match(r"perplexity \d+\.\d+ \(2 members on ", score)
     assert len(text.split()) == 20
