@@ -78,10 +78,11 @@ def test_the_dense_network_beside_it_is_the_best_of_its_snapshots(arrays):
     learned = sparsemble.learn(network(), (inputs[40:], targets[40:]), dense, validation=held)
     assert len(learned.ensemble) == 1
     assert learned.ensemble.cost.flops_ratio == 1
-    alone = [record.alone for record in learned.history.samples]
-    assert len(alone) == 5
+    assert [record.step for record in learned.history.samples] == [55, 110, 165, 220]
     assert dense.chain.sampler.temperature == 0
-    assert dense.chain.schedule(dense.chain.epochs - 1e-9) == pytest.approx(0.02 * 0.3, rel=1e-3)
+    # Every snapshot is taken where the rate has just fallen from 0.3 to a fiftieth.
+    assert dense.chain.schedule(5) == pytest.approx(0.3)
+    assert dense.chain.schedule(5 - 1e-9) == pytest.approx(0.006)
 
 
 def test_patience_ends_a_chain_early_and_resumes_to_the_same_bits(arrays, tmp_path):
