@@ -15,7 +15,7 @@ from torch import Tensor
 
 from sparsemble.data import Corpus
 from sparsemble.ensemble import Ensemble
-from sparsemble.learning.monitor import evidence_of
+from sparsemble.ensemble.comparison import evidence_of
 from sparsemble.results import Result
 from sparsemble.results.tables import Table
 from sparsemble.search.jobs import Job, Workplace, saved_ensemble

@@ -66,6 +66,12 @@ def compare(own: Ensemble, other: Ensemble, data: Any) -> dict[str, Difference]:
     }
 
 
+def evidence_of(ensemble: Ensemble, held: Evaluation) -> tuple[Tensor, Tensor]:
+    """The members' evidence for all of the data, `(members, examples, …)`, and the answers."""
+    evidence, targets = zip(*ensemble.scored(held), strict=True)
+    return torch.cat(evidence, dim=1), torch.cat(targets)
+
+
 def log_scores(ensemble: Ensemble, data: Any) -> Tensor:
     """The logarithmic score of every example, or block of a text; lower is better."""
     return _statistics(ensemble, data)[ensemble.task.log_score]

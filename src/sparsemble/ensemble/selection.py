@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import torch
-
 from sparsemble.ensemble.budget import Budget
+from sparsemble.ensemble.comparison import evidence_of
 from sparsemble.ensemble.cost import ensemble_cost
 from sparsemble.ensemble.ensemble import Ensemble
 from sparsemble.errors import InputError
@@ -17,8 +16,7 @@ from sparsemble.tasks.scoring import figures_of
 def selected(ensemble: Ensemble, validation: Any, budget: Budget) -> list[int]:
     """The numbers of members that do best together: each in turn the one that helps most."""
     task = ensemble.task
-    evidence, targets = zip(*ensemble.scored(task.evaluation(validation)), strict=True)
-    everything, truth = torch.cat(evidence, dim=1), torch.cat(targets)
+    everything, truth = evidence_of(ensemble, task.evaluation(validation))
     chosen: list[int] = []
     best = math.inf
     while True:

@@ -130,7 +130,7 @@ def _check_budget(recipe: Recipe, blank: nn.Module, layout: Layout, steps: int) 
     if how is None or how.flops is None:
         return
     samples = recipe.chain.chains * len(recipe.chain.steps_to_collect(steps))
-    ((flops, _),) = how.model_copy(update={"steps": 1}).shares(1 if recipe.choose else samples)
+    flops, _ = how.shares(1 if recipe.choose else samples)[-1]
     dense = Member.dense(blank, layout).cost.flops
     least = least_flops(dict(blank.named_parameters()), layout) / dense
     if flops is not None and flops < least:

@@ -20,11 +20,11 @@ from torch import Tensor
 from sparsemble.augmentations import Augmentation
 from sparsemble.devices import usable_device
 from sparsemble.ensemble import Budget, Ensemble
+from sparsemble.ensemble.comparison import evidence_of
 from sparsemble.ensemble.saving import described_task
 from sparsemble.errors import InputError
 from sparsemble.learning.choosing import Candidate
 from sparsemble.learning.fitting import Fitted, fit, held_out
-from sparsemble.learning.monitor import evidence_of
 from sparsemble.learning.pipeline import Pipeline
 from sparsemble.learning.planning import plan
 from sparsemble.networks.layers import without_addresses

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from sparsemble.ensemble import Ensemble
+from sparsemble.ensemble.comparison import evidence_of
 from sparsemble.members import Member
 from sparsemble.stages import Rollback, Sample, SampleRecord
 from sparsemble.tasks import Evaluation, Task
@@ -68,9 +69,3 @@ class Monitor:
             for sample, evidence in self._known
             if sample.chain != rollback.chain or sample.step <= rollback.back_to
         ]
-
-
-def evidence_of(ensemble: Ensemble, held: Evaluation) -> tuple[Tensor, Tensor]:
-    """The members' evidence for all of the data, `(members, examples, …)`, and the answers."""
-    evidence, targets = zip(*ensemble.scored(held), strict=True)
-    return torch.cat(evidence, dim=1), torch.cat(targets)

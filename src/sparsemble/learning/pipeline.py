@@ -145,7 +145,7 @@ class Pipeline:
 
     def _is_affordable(self, how: PruneSettings, count: int) -> bool:
         """Does the budget leave so many members a unit in every layer?"""
-        ((flops, _),) = how.model_copy(update={"steps": 1}).shares(count)
+        flops, _ = how.shares(count)[-1]
         least = least_flops(dict(self.fitted.blank.named_parameters()), self.fitted.layout)
         return flops is None or flops * self.fitted.dense_cost.flops >= least
 
@@ -153,7 +153,7 @@ class Pipeline:
         self, means: Sequence[Sample], samples: Sequence[Sample], how: PruneSettings
     ) -> Iterator[tuple[list[Member], bool]]:
         """Members made of some means within the budget: pruned at once, and retrained."""
-        (share,) = how.model_copy(update={"steps": 1}).shares(len(means))
+        share = how.shares(len(means))[-1]
         yield [within(self.fitted.dense(mean), *share).to(self.device) for mean in means], False
         if self.recipe.retrain is not None:
             name = f"members-{len(means)}-"

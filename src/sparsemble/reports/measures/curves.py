@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from sparsemble.ensemble import Ensemble
-from sparsemble.learning.monitor import evidence_of
+from sparsemble.ensemble.comparison import evidence_of
 from sparsemble.members import Member
 from sparsemble.reports.measures.summary import column_title
 from sparsemble.reports.opening import FinishedRun
