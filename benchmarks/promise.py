@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 import sparsemble
 from sparsemble.ensemble import Difference
-from sparsemble.recipes.dense import dense_recipe
+from sparsemble.recipes.baselines import dense_recipe
 from sparsemble.results.tables import Table
 from sparsemble.tasks import Regression, Task
 

@@ -21,6 +21,7 @@ STANDARD_ERRORS = 5
 
 
 QUICK = {
+    "baseline": "none",
     "chain.chains": 1,
     "chain.epochs": 6,
     "chain.burn_in": 2,

@@ -28,7 +28,7 @@ _NAMES = {
         "ptb",
         "read_corpus",
     ),
-    "ensemble": ("Budget", "Ensemble", "compare"),
+    "ensemble": ("Budget", "Ensemble", "Verdict", "compare", "judge"),
     "errors": ("DivergedError", "InputError", "SparsembleError"),
     "layouts": ("layout_of",),
     "learning": ("Learned", "learn", "plan"),
@@ -92,7 +92,9 @@ if TYPE_CHECKING:  # the same again, for type checkers: they cannot follow `__ge
     from sparsemble.data import read_corpus as read_corpus
     from sparsemble.ensemble import Budget as Budget
     from sparsemble.ensemble import Ensemble as Ensemble
+    from sparsemble.ensemble import Verdict as Verdict
     from sparsemble.ensemble import compare as compare
+    from sparsemble.ensemble import judge as judge
     from sparsemble.errors import DivergedError as DivergedError
     from sparsemble.errors import InputError as InputError
     from sparsemble.errors import SparsembleError as SparsembleError

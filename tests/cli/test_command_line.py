@@ -23,6 +23,7 @@ QUICK = [
     "chain.interval=4",
     "--set",
     "retrain.epochs=2",
+    "--baseline=none",
 ]
 
 

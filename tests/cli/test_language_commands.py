@@ -24,7 +24,7 @@ TINY = {
 def test_a_language_model_is_learned_and_sampled_from_the_command_line(tmp_path, command):
     small = {key: value for key, value in TINY.items() if key != "data.name"}
     code, out, err = command(
-        *("learn", "grammar", "--no-baseline", "--out", str(tmp_path)),
+        *("learn", "grammar", "--baseline=none", "--out", str(tmp_path)),
         *(f"--set={key}={value}" for key, value in small.items()),
     )
     assert code == 0, err
@@ -53,7 +53,7 @@ def test_a_text_of_ones_own_is_learned_and_its_unknown_words_are_counted(tmp_pat
     small = {key: value for key, value in TINY.items() if key != "data.portion"}
     mine = {"data.name": "text", "data.path": f"'{tmp_path}'", "data.threshold": 45}
     code, out, err = command(
-        *("learn", "grammar", "--no-baseline", "--out", str(tmp_path / "run")),
+        *("learn", "grammar", "--baseline=none", "--out", str(tmp_path / "run")),
         *(f"--set={key}={value}" for key, value in (small | mine).items()),
     )
     assert code == 0, err

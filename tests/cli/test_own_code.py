@@ -52,6 +52,7 @@ MODULE = """
 
 
 RECIPE = """
+    baseline = "none"
     [data]
     name = "custom"
     loader = "own_code:data"
@@ -148,6 +149,7 @@ PARTS = """
 """
 WITH_PARTS = """
     extends = "digits"
+    baseline = "none"
     grouping = "own_parts:rows"
     [prior]
     kind = "own_parts:Cubic"

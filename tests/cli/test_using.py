@@ -18,6 +18,7 @@ from sparsemble.members import Member
 from sparsemble.tasks import Classification
 
 QUICK = [
+    "--baseline=none",
     "--set=chain.chains=1",
     "--set=chain.epochs=8",
     "--set=chain.burn_in=4",
@@ -25,7 +26,7 @@ QUICK = [
     "--set=retrain.epochs=1",
 ]
 QUICK_TEXT = [
-    "--no-baseline",
+    "--baseline=none",
     "--set=data.portion=0.05",
     "--set=network.hidden=[10, 8]",
     "--set=chain.epochs=2",

@@ -8,10 +8,13 @@ import sys
 import pytest
 import torch
 
-from scenarios import LONG, wait_until
+from scenarios import LONG, QUICK, wait_until
+from sparsemble.ensemble.verdict import read_verdict
 from sparsemble.processes.workers import Worker
+from sparsemble.recipes.baselines import dense_recipe
 from sparsemble.results import read_result
 from sparsemble.runs import RunFolder
+from sparsemble.samplers import Constant
 
 pytestmark = pytest.mark.slow
 
@@ -30,7 +33,7 @@ def beside(short_text):
 def _small_baseline(monkeypatch):
     """The recipe that is compared with, as quick as the run itself."""
     monkeypatch.setattr(
-        "sparsemble.recipes.files.baseline_of",
+        "sparsemble.recipes.baselines.baseline_of",
         lambda recipe: recipe.model_copy(update={"name": "small", "prune": None, "retrain": None}),
     )
 
@@ -113,3 +116,40 @@ def test_an_interrupt_exits_with_130_and_says_how_to_go_on(tmp_path):
     assert answer.returncode == 130
     assert "stopped and saved; go on with: sparsemble resume" in answer.stderr
     assert "Traceback" not in answer.stderr
+
+
+def test_what_a_run_is_compared_with_can_be_asked_for_later(command, tmp_path):
+    changes = [f"--set={key}={value}" for key, value in QUICK.items() if key != "baseline"]
+    learn = ("learn", "digits", f"--out={tmp_path / 'run'}", *changes)
+    assert command(*learn, "--baseline=none")[0] == 0
+    code, said, told = command(*learn, "--baseline=small")
+    assert code == 0
+    assert "a dense network is trained beside it, for 6 epochs each" in told
+    own, dense, small = (
+        read_result(tmp_path / "run" / where / "result.json") for where in ("", "baseline", "small")
+    )
+    assert len(dense.structures) == 1
+    assert len(small.structures) == len(own.structures)
+    assert 0.9 * own.flops < small.flops <= own.flops
+    verdict = read_verdict(tmp_path / "run" / "verdict.json")
+    assert verdict.text in said
+    assert verdict.text in command("compare", tmp_path / "run")[1]
+    assert "nothing is left to do" in command("resume", tmp_path / "run")[2]
+    assert command("report", tmp_path / "run")[0] == 0
+    page = (tmp_path / "run" / "report.html").read_text()
+    for name in ("one dense", "small dense", "this ensemble", "NLL against cost"):
+        assert name in page
+
+
+def test_a_baseline_that_diverges_costs_nothing_but_the_verdict(command, tmp_path, monkeypatch):
+    def diverging(recipe):
+        chain = recipe.chain.model_copy(update={"schedule": Constant(lr=1e9)})
+        return dense_recipe(recipe).model_copy(update={"chain": chain})
+
+    monkeypatch.setattr("sparsemble.recipes.baselines.baseline_of", diverging)
+    changes = [f"--set={key}={value}" for key, value in QUICK.items() if key != "baseline"]
+    code, said, told = command("learn", "digits", f"--out={tmp_path / 'run'}", *changes)
+    assert code == 0
+    assert "nothing to compare with" in told
+    assert "The promise" not in said
+    assert read_result(tmp_path / "run" / "result.json").structures

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from sparsemble.ensemble.verdict import read_verdict
 from sparsemble.learning import planning
 from sparsemble.results.result import read_result
-from sparsemble.results.verdict import read_verdict
 
 
 @pytest.fixture(autouse=True)

@@ -98,7 +98,7 @@ def learning(request, short_text):
     if request.param == "grammar":
         changes = [*changes, f"data.path={short_text}"]
     sets = [f"--set={change}" for change in changes]
-    return ["learn", request.param, "--quiet", "--no-baseline", *sets]
+    return ["learn", request.param, "--quiet", "--baseline=none", *sets]
 
 
 @pytest.fixture(scope="module")

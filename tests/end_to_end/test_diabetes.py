@@ -9,7 +9,7 @@ from examples import diabetes as example
 from sparsemble import Ensemble
 from sparsemble.data import diabetes
 from sparsemble.recipes import load_recipe
-from sparsemble.recipes.files import baseline_of
+from sparsemble.recipes.baselines import baseline_of
 from sparsemble.results.running import run_recipe
 
 

@@ -50,7 +50,7 @@ def clone(tmp_path_factory, short_recipes):
         patch.setattr("sparsemble.recipes.files._BUILTIN", short_recipes)
         quick = "--set chain.epochs=2 --set chain.burn_in=0 --set chain.interval=2"
         call(f"sparsemble learn digits-sgd-ensemble {quick} --set chain.chains=2 --quiet")
-        small = "--no-baseline --set data.portion=0.02 --set network.hidden=[8]"
+        small = "--baseline=none --set data.portion=0.02 --set network.hidden=[8]"
         call(f"sparsemble learn grammar {quick} {small} --set retrain.epochs=1 --quiet")
         yield folder
 

@@ -9,7 +9,7 @@ import sparsemble
 from small_runs import network, recipe
 from sparsemble.errors import InputError
 from sparsemble.learning.choosing import merged, recent
-from sparsemble.recipes.dense import dense_recipe
+from sparsemble.recipes.baselines import dense_recipe
 from sparsemble.stages import PruneSettings, Sample
 
 

@@ -5,7 +5,7 @@ import pytest
 from sparsemble.errors import InputError
 from sparsemble.priors import Laplace, NoPrior
 from sparsemble.recipes import builtin_names, load_recipe
-from sparsemble.recipes.files import baseline_of
+from sparsemble.recipes.baselines import baseline_of
 
 
 @pytest.mark.parametrize("name", builtin_names())

@@ -33,7 +33,7 @@ def whole(tmp_path_factory):
     """A finished run with everything that a run folder can hold."""
     folder = tmp_path_factory.mktemp("whole") / "run"
     changes = [f"--set={change}" for change in CHANGES]
-    learn = ("learn", "grammar", "--threads=1", "--tensorboard", "--no-baseline")
+    learn = ("learn", "grammar", "--threads=1", "--tensorboard", "--baseline=none")
     for arguments in ((*learn, f"--out={folder}", *changes), ("report", str(folder))):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("sys.argv", ["sparsemble", *arguments])
@@ -51,7 +51,7 @@ def baseline_of(recipe):
 @pytest.fixture(autouse=True)
 def _small_baseline(monkeypatch):
     """The recipe that is compared with, as quick as the run itself."""
-    monkeypatch.setattr("sparsemble.recipes.files.baseline_of", baseline_of)
+    monkeypatch.setattr("sparsemble.recipes.baselines.baseline_of", baseline_of)
 
 
 def content(folder: Path) -> dict[str, bytes | None]:

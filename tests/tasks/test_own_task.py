@@ -55,6 +55,7 @@ def data():
     return (inputs[:300], counts[:300]), (inputs[300:], counts[300:])
 '''
 RECIPE = """
+baseline = "none"
 [task]
 kind = "counts:Counts"
 [data]

@@ -45,9 +45,13 @@ def learn(
         ),
     ] = None,
     baseline: Annotated[
-        bool,
-        typer.Option(help="Also train what it is compared with: under a budget a dense network."),
-    ] = True,
+        str | None,
+        typer.Option(
+            metavar="WHAT",
+            help="Also train to compare with: a number of dense networks (by default 1), small "
+            "(small ones of the ensemble's cost, too), or none.",
+        ),
+    ] = None,
     data: DataFolder = None,
     threads: Threads = None,
     tensorboard: Annotated[
@@ -68,12 +72,14 @@ def learn(
     console = progress_console(quiet=quiet)
     if budget is not None:
         resolved = _planned(resolved, budget, folder, console, data)
+    if baseline is not None:
+        resolved = resolved.model_copy(update={"baseline": baseline})
     _run(
         resolved,
         folder,
         console,
         data,
-        baseline=baseline,
+        compared=True,
         tensorboard=tensorboard,
         as_json=as_json,
     )
@@ -119,7 +125,7 @@ def resume(
         folder,
         progress_console(quiet=quiet),
         data,
-        baseline=run.baseline.is_dir(),
+        compared=run.baseline.is_dir(),
         tensorboard=run.tensorboard.is_dir(),
         as_json=as_json,
     )
@@ -131,30 +137,26 @@ def _run(
     console: Console,
     data: Path | None,
     *,
-    baseline: bool,
+    compared: bool,
     tensorboard: bool,
     as_json: bool,
 ) -> None:
-    """Run a recipe and the one it is compared with; print what came out."""
+    """Run a recipe and what it is compared with; print what came out."""
     from sparsemble.errors import InterruptedRunError
-    from sparsemble.recipes.files import baseline_of
-    from sparsemble.results.result import known_result
-    from sparsemble.results.running import run_compared, run_recipe, run_verdict, shown
+    from sparsemble.recipes.baselines import baseline_of
+    from sparsemble.results.beside import is_complete, run_compared
+    from sparsemble.results.running import shown
     from sparsemble.results.summary import summary
     from sparsemble.runs.folder import RunFolder
 
-    run, compared = RunFolder(folder), baseline_of(recipe) if baseline else None
-    wanted = {folder: recipe} | ({run.baseline: compared} if compared else {})
-    if all(known_result(place, each) for place, each in wanted.items()):
+    run, baseline = RunFolder(folder), baseline_of(recipe) if compared else None
+    if is_complete(recipe, baseline, folder):
         console.print(f"{folder} is complete: nothing is left to do")
     try:
         with shown(console, recipe.name, run.tensorboard if tensorboard else None) as callback:
-            if compared is None:
-                results = [run_recipe(recipe, folder, data_folder=data, callback=callback)]
-            else:
-                results = run_compared(
-                    recipe, compared, folder, console=console, data_folder=data, callback=callback
-                )
+            found = run_compared(
+                recipe, baseline, folder, console=console, data_folder=data, callback=callback
+            )
     except KeyboardInterrupt:
         message = "stopped; repeat the command"
         if (folder / "run.json").exists():
@@ -162,15 +164,21 @@ def _run(
             message = f"stopped and saved; go on with: sparsemble resume {again}"
         raise InterruptedRunError(message) from None
     if as_json:
-        print_json({"folder": str(folder), "results": [r.model_dump(mode="json") for r in results]})
+        print_json(
+            {
+                "folder": str(folder),
+                "results": [result.model_dump(mode="json") for result in found.results],
+                "verdict": found.verdict and found.verdict.model_dump(mode="json"),
+            }
+        )
         return
     output = results_console()
-    output.print(summary(results))
-    if compared is not None and (verdict := run_verdict(recipe, results, folder, data)) is not None:
-        output.print(verdict.text, style="green" if verdict.is_kept else "yellow")
-    for note in results[-1].notes:
+    output.print(summary(found.results))
+    if found.verdict is not None:
+        output.print(found.verdict.text, style=found.verdict.style)
+    for note in found.own.notes:
         output.print(note)
-    for finding in results[-1].findings:
+    for finding in found.own.findings:
         output.print(
             f"{finding.question}: {finding.text}",
             style="yellow" if finding.verdict == "attention" else None,

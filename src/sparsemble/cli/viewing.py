@@ -99,10 +99,11 @@ def compare(
     code: Code = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show several finished runs in one table.
+    """Show several finished runs in one table, with the verdicts of those that have one.
 
     Example: sparsemble compare runs/digits runs/digits-sgd-ensemble
     """
+    from sparsemble.ensemble.verdict import read_verdict
     from sparsemble.results.result import read_result
     from sparsemble.results.summary import summary
     from sparsemble.runs.folder import RunFolder
@@ -114,7 +115,11 @@ def compare(
     else:
         names = [result.recipe.name for result in results]
         heads = names if len(set(names)) == len(names) else [str(run) for run in runs]
-        results_console().print(summary(results, heads))
+        console = results_console()
+        console.print(summary(results, heads))
+        for head, run in zip(heads, runs, strict=True):
+            if run.is_dir() and (verdict := read_verdict(RunFolder(run).verdict)) is not None:
+                console.print(f"{head}: {verdict.text}", style=verdict.style)
 
 
 @app.command()

@@ -1,10 +1,11 @@
 """Choosing, on validation data, how many members a budget is best spent on.
 
 The means of neighbouring windows are averaged again, so that one chain offers one, two, four or
-eight networks; each is pruned to its share of the budget, with and without retraining. More
-members, or retraining, must do better by more than the standard error of the difference; they are
-tried as long as that helps. One averaged network is a legitimate answer: then averaging weights did
-more than averaging predictions could.
+eight networks; each is pruned to its share of the budget, with and without retraining. Two members,
+retrained, are what is usual: anything else must do better by more than the standard error of the
+difference, so that few validation data, which cannot tell, leave it at that. More members are tried
+as long as that helps. One averaged network is a legitimate answer: then averaging weights did more
+than averaging predictions could.
 """
 
 from __future__ import annotations
@@ -17,7 +18,12 @@ import torch
 from sparsemble.stages import Sample
 
 COUNTS = (1, 2, 4, 8)
-"""Numbers of members that are tried."""
+"""Numbers of members that are tried,"""
+IN_TURN = (2, 1, 4, 8)
+"""and their order."""
+TEACHERS = 4
+"""Means whose predictions together are learned from: each costs a forward pass of every batch, and
+within a chain averaging predictions does little more than averaging weights."""
 
 
 @dataclass(frozen=True)
@@ -38,15 +44,21 @@ class Candidate:
         return f"{what}, {'retrained' if self.retrained else 'not retrained'}"
 
 
-def recent(samples: Sequence[Sample]) -> list[Sample]:
-    """The last samples of every chain, as many as can be shared out among all numbers of members:
-    those before are still on their way."""
+def by_chain(samples: Sequence[Sample]) -> list[list[Sample]]:
+    """Every chain's samples."""
     chains: dict[int, list[Sample]] = {}
     for sample in samples:
         chains.setdefault(sample.chain, []).append(sample)
-    shortest = min(len(own) for own in chains.values())
+    return list(chains.values())
+
+
+def recent(samples: Sequence[Sample]) -> list[Sample]:
+    """The last samples of every chain, as many as can be shared out among all numbers of members:
+    those before are still on their way."""
+    chains = by_chain(samples)
+    shortest = min(map(len, chains))
     count = max(count for count in COUNTS if count <= shortest)
-    return [sample for own in chains.values() for sample in own[-count:]]
+    return [sample for own in chains for sample in own[-count:]]
 
 
 def merged(samples: Sequence[Sample], count: int) -> list[Sample] | None:

@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from torch import Tensor
 
 from sparsemble.augmentations import Augmentation
 from sparsemble.devices import usable_device
-from sparsemble.ensemble import Budget, Ensemble
+from sparsemble.ensemble import Budget, Ensemble, Verdict, judge
 from sparsemble.ensemble.comparison import evidence_of
 from sparsemble.ensemble.saving import described_task
 from sparsemble.errors import InputError
@@ -30,6 +30,7 @@ from sparsemble.learning.planning import plan
 from sparsemble.networks.layers import without_addresses
 from sparsemble.processes.interrupts import stop_requests
 from sparsemble.recipes import Recipe
+from sparsemble.recipes.baselines import dense_recipe
 from sparsemble.runs.disk import check_disk, disk_needed
 from sparsemble.runs.folder import RunFolder
 from sparsemble.seeds import STREAMS
@@ -53,6 +54,8 @@ class Learned:
     """What was compared on validation data, if members were chosen."""
     chosen: int | None = None
     """Which of them is the ensemble."""
+    dense: Learned | None = None
+    """The dense networks that were trained beside."""
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -62,6 +65,18 @@ class Learned:
             spent["chain" if record.stage == "chain" else "retrain"] += record.seconds
         return spent
 
+    def verdict(self, data: Any) -> Verdict:
+        """Is the ensemble better than the dense network beside it, and at which cost?
+
+        Args:
+            data: What neither was trained on, nor chosen by.
+        """
+        if self.dense is None:
+            raise InputError("no dense network was trained beside: learn(…, baseline=1)")
+        own, other = (sum(learned.seconds.values()) for learned in (self, self.dense))
+        dense = self.dense.ensemble
+        return judge(self.ensemble, dense[:1], data, seconds=(own, other / len(dense)))
+
 
 def learn(
     network: NetworkSource,
@@ -69,6 +84,7 @@ def learn(
     recipe: Recipe | None = None,
     *,
     budget: Budget | None = None,
+    baseline: int | None = None,
     augment: Augmentation | Callable[[Tensor], Tensor] | None = None,
     seed: int = 0,
     task: Task | None = None,
@@ -90,6 +106,8 @@ def learn(
         recipe: Prior, chain, pruning and retraining; without one they are found by short trials.
         budget: What the ensemble may cost, in the place of a recipe; by default as many FLOPs as
             one dense network.
+        baseline: How many dense networks to train beside, for `Learned.verdict`; by default one,
+            with a recipe none.
         augment: Without a recipe: how inputs are perturbed while training.
         seed: Without a recipe: everything random follows from it.
         task: What is predicted; by default the recipe's, or else what the data are for:
@@ -109,47 +127,93 @@ def learn(
     """
     if task is not None and not isinstance(task, Task):
         raise InputError(f"task = {task!r}: give a task, as Regression(), not its class or name")
-    callback = callback or Callback()
-    device = usable_device(device)
     task = task or (recipe.task if isinstance(recipe, Recipe) else None) or task_for(data)
+    device, callback = usable_device(device), callback or Callback()
+    given = _Given(network, data, task, layout, num_data, validation, device, callback)
     if recipe is None:
-        recipe = _known_recipe(folder) or plan(
-            network,
-            data,
-            budget or Budget(flops=1.0),
-            augment=augment,
-            seed=seed,
-            task=task,
-            layout=layout,
-            num_data=num_data,
-            validation=validation,
-            device=device,
-            callback=callback,
-        )
-        data, validation = held_out(task, data, validation, seed)
+        baseline = 1 if baseline is None else baseline
+        recipe = _known_recipe(folder) or given.plan(budget or Budget(flops=1.0), augment, seed)
     elif not isinstance(recipe, Recipe):
         raise InputError(f"recipe of type {type(recipe).__name__}: load_recipe() makes one")
     elif budget is not None or augment is not None:
         raise InputError("a recipe says itself what it prunes to and how inputs are perturbed")
-    elif recipe.choose:
-        data, validation = held_out(task, data, validation, recipe.seed)
-    fitted = fit(network, data, recipe, task, layout, num_data, validation, device)
     run = _run_folder(folder, samples_folder, recipe)
-    if run is not None:
-        steps = fitted.training.batches(recipe.chain.batch_size).steps
-        needed = disk_needed(fitted.blank, recipe, steps)
-        check_disk(run.path, run.chain.path, needed)
-        callback.planned(run.path, needed)
-    held = fitted.training.watched()
-    with stop_requests(catch=run is not None) as stop, _opened(run, recipe):
-        identity = _claim_chain(run, fitted, recipe) if run is not None else {}
-        pipeline = Pipeline(fitted, recipe, device, run, held, callback, stop, identity)
-        ensemble = Ensemble(pipeline.members(), fitted.task).to(device)
+    learned = given.learn(recipe, run)
+    if not baseline:
+        return learned
+    beside = None if run is None else RunFolder(run.baseline, code=recipe.code)
+    return replace(learned, dense=given.learn(dense_recipe(recipe, baseline), beside))
+
+
+@dataclass(frozen=True)
+class _Given:
+    """What `learn` was given, but for the recipe."""
+
+    network: NetworkSource
+    data: Any
+    task: Task
+    layout: Layout | None
+    num_data: int | None
+    validation: Any
+    device: torch.device
+    callback: Callback
+
+    def plan(
+        self,
+        budget: Budget,
+        augment: Augmentation | Callable[[Tensor], Tensor] | None,
+        seed: int,
+    ) -> Recipe:
+        """A recipe for a budget."""
+        return plan(
+            self.network,
+            self.data,
+            budget,
+            augment=augment,
+            seed=seed,
+            task=self.task,
+            layout=self.layout,
+            num_data=self.num_data,
+            validation=self.validation,
+            device=self.device,
+            callback=self.callback,
+        )
+
+    def learn(self, recipe: Recipe, run: RunFolder | None) -> Learned:
+        """What a recipe makes of it, kept in a folder."""
+        fitted = self._fit(recipe)
         if run is not None:
-            ensemble.save(run.ensemble)
-    history = pipeline.history
-    findings = _findings(ensemble, history, recipe, held)
-    return Learned(ensemble, recipe, history, findings, pipeline.candidates, pipeline.chosen)
+            steps = fitted.training.batches(recipe.chain.batch_size).steps
+            needed = disk_needed(fitted.blank, recipe, steps)
+            check_disk(run.path, run.chain.path, needed)
+            self.callback.planned(run.path, needed)
+        held = fitted.training.watched()
+        with stop_requests(catch=run is not None) as stop, _opened(run, recipe):
+            identity = _claim_chain(run, fitted, recipe) if run is not None else {}
+            pipeline = Pipeline(
+                fitted, recipe, self.device, run, held, self.callback, stop, identity
+            )
+            ensemble = Ensemble(pipeline.members(), fitted.task).to(self.device)
+            if run is not None:
+                ensemble.save(run.ensemble)
+        history = pipeline.history
+        findings = _findings(ensemble, history, recipe, held)
+        return Learned(ensemble, recipe, history, findings, pipeline.candidates, pipeline.chosen)
+
+    def _fit(self, recipe: Recipe) -> Fitted:
+        data, validation = self.data, self.validation
+        if recipe.choose:
+            data, validation = held_out(self.task, data, validation, recipe.seed)
+        return fit(
+            self.network,
+            data,
+            recipe,
+            self.task,
+            self.layout,
+            self.num_data,
+            validation,
+            self.device,
+        )
 
 
 def _known_recipe(folder: str | Path | None) -> Recipe | None:

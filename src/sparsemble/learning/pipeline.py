@@ -15,7 +15,7 @@ from torch import Tensor
 from sparsemble.ensemble import Ensemble
 from sparsemble.ensemble.comparison import is_better, log_scores
 from sparsemble.errors import InputError
-from sparsemble.learning.choosing import COUNTS, Candidate, merged, recent
+from sparsemble.learning.choosing import IN_TURN, TEACHERS, Candidate, by_chain, merged, recent
 from sparsemble.learning.fitting import Fitted
 from sparsemble.learning.monitor import Monitor
 from sparsemble.members import Member
@@ -122,23 +122,27 @@ class Pipeline:
         if judged is None:
             raise InputError("to choose members validation data are needed: give some")
         if how is None:
-            best_sample = min(samples, key=lambda sample: self._figure(sample, judged))
-            return [self.fitted.dense(best_sample).to(self.device)]
+            bests = (
+                min(own, key=lambda sample: self._figure(sample, judged))
+                for own in by_chain(samples)
+            )
+            return [self.fitted.dense(best).to(self.device) for best in bests]
         samples = recent(samples)
+        teachers = merged(samples, TEACHERS) or samples
         best: tuple[list[Member], Tensor] | None = None
-        for count in COUNTS:
+        for count in IN_TURN:
             means = merged(samples, count)
             if means is None or not self._is_affordable(how, count):
                 continue
             helped = False
-            for members, retrained in self._spent_on(means, samples, how):
+            for members, retrained in self._spent_on(means, teachers, how):
                 ensemble = Ensemble(members, self.fitted.task)
                 self.candidates.append(_candidate(ensemble, retrained, judged))
                 scores = log_scores(ensemble, judged)
                 if best is None or is_better(scores, best[1]):
                     best, helped = (members, scores), True
                     self.chosen = len(self.candidates) - 1
-            if not helped:
+            if helped == (count == 1):  # more would not help
                 break
         assert best is not None
         return best[0]
@@ -152,14 +156,14 @@ class Pipeline:
     def _spent_on(
         self, means: Sequence[Sample], samples: Sequence[Sample], how: PruneSettings
     ) -> Iterator[tuple[list[Member], bool]]:
-        """Members made of some means within the budget: pruned at once, and retrained."""
-        share = how.shares(len(means))[-1]
-        yield [within(self.fitted.dense(mean), *share).to(self.device) for mean in means], False
+        """Members made of some means within the budget: retrained, and pruned at once."""
         if self.recipe.retrain is not None:
             name = f"members-{len(means)}-"
             members = self._prune_to_budget(means, samples, how, name)
             self._train(members, samples, f"{name}retrain")
             yield members, True
+        share = how.shares(len(means))[-1]
+        yield [within(self.fitted.dense(mean), *share).to(self.device) for mean in means], False
 
     def retrain(self, members: Sequence[Member], samples: Sequence[Sample]) -> None:
         """Stage 2, in place."""

@@ -9,7 +9,8 @@ the difference, so that small data, which cannot tell, leave what is usual.
   examples there are.
 - *Temperature*: a few ratios of a step's noise to its gradient part. The posterior's own
   temperature of 1 can drown what small data say; none at all costs calibration.
-- *Length*: windows of a fixed number of steps, until their means stop getting better.
+- *Length*: windows of a fixed number of steps, until their means stop getting better; two chains
+  if they are short.
 - *Members, sparsity, retraining*: chosen afterwards, on validation data.
 """
 
@@ -69,6 +70,8 @@ _SPLITS = 5
 """so that settings are found on as many choices of them."""
 _ROUNDS = 3
 """Of pruning."""
+_SHORT = 20_000
+"""Steps of a chain that there is time to run twice: members of two chains differ more."""
 
 
 def plan(
@@ -184,6 +187,7 @@ class Planner:
                 schedule=Constant(lr=lr),
                 batch_size=self._batch_size,
                 epochs=window * _WINDOWS,
+                chains=2 if window * _WINDOWS * steps <= _SHORT else 1,
                 burn_in=window * 2,
                 interval=window,
                 average_every=_EVERY,

@@ -49,8 +49,20 @@ _APART = 19
 """Between the labels of lines."""
 _BOLD = 1.1
 """How much wider they are than plain text."""
+_Box = tuple[float, float, float, float]
+"""Left, top, right, bottom."""
 
-__all__ = ["Bars", "Line", "Mark", "bar_chart", "line_chart", "reliability_chart", "scatter_chart"]
+__all__ = [
+    "Bars",
+    "Line",
+    "Mark",
+    "Spot",
+    "bar_chart",
+    "line_chart",
+    "reliability_chart",
+    "scatter_chart",
+    "spot_chart",
+]
 
 
 @dataclass(frozen=True)
@@ -60,6 +72,17 @@ class Bars:
     name: str
     values: tuple[float, ...]
     tone: int = 0
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A point with its name beside it; those of one `tone` are joined in their order."""
+
+    name: str
+    x: float
+    y: float
+    tone: int = 0
+    tip: str = ""
 
 
 def line_chart(
@@ -291,6 +314,57 @@ def scatter_chart(
         tip = tips[k] if tips else f"{x_label} {figure(x)}\n{y_label} {figure(y)}"
         shapes.append(dot(f"t{tone} many", xs(x), ys(y), 2.6, tip))
     return svg(title, description, shapes, height=bottom + HEIGHT - BOTTOM)
+
+
+def spot_chart(
+    title: str,
+    description: str,
+    spots: Sequence[Spot],
+    *,
+    x_label: str,
+    y_label: str,
+) -> Markup:
+    """A few named points, those not finite left out; the horizontal axis goes by logarithm."""
+    spots = [spot for spot in spots if math.isfinite(spot.x + spot.y)]
+    ys = axis([spot.y for spot in spots], BOTTOM, TOP)
+    left = left_edge(map(tick_label, ys.ticks))
+    xs = log_axis([spot.x for spot in spots], left + 12, WIDTH - 24)
+    plot = Plot(xs, ys)
+    places = [(xs(spot.x), ys(spot.y)) for spot in spots]
+    shapes = [*frame(plot, f"{x_label}, log scale", y_label, list(map(tick_label, xs.ticks)))]
+    for tone in dict.fromkeys(spot.tone for spot in spots):
+        own = [place for place, spot in zip(places, spots, strict=True) if spot.tone == tone]
+        shapes.append(path(f"line t{tone} faint", through(own)))
+    taken = [(x - 5, y - 5, x + 5, y + 5) for x, y in places]
+    for (x, y), spot in zip(places, spots, strict=True):
+        shapes.append(dot(f"t{spot.tone}", x, y, 4.5, spot.tip))
+        corner = _free_place(x, y, _BOLD * text_width(spot.name), taken)
+        shapes.append(word(spot.name, f"label t{spot.tone}", *corner))
+    return svg(title, description, shapes)
+
+
+def _free_place(x: float, y: float, wide: float, taken: list[_Box]) -> tuple[float, float]:
+    """Where a word beside a point covers nothing else, and is not cut off; it is taken then."""
+    rights, lefts, middles = x + 9, x - 9 - wide, x - wide / 2
+    places = [
+        (across, y + down)
+        for down in (4, -8, 18, -22, 32, -36, 46)
+        for across in ((rights, lefts) if down == 4 else (middles, rights, lefts))
+    ]
+    boxes = {place: (place[0], place[1] - 11, place[0] + wide, place[1] + 3) for place in places}
+    free = (
+        place
+        for place, box in boxes.items()
+        if box[0] >= LEFT and box[1] >= 0 and box[2] <= WIDTH and box[3] <= BOTTOM
+        if not any(_overlap(box, other) for other in taken)
+    )
+    found = next(free, places[0])
+    taken.append(boxes[found])
+    return found
+
+
+def _overlap(one: _Box, other: _Box) -> bool:
+    return all(one[k] < other[k + 2] and other[k] < one[k + 2] for k in (0, 1))
 
 
 def _limits(values: Sequence[float]) -> tuple[float, float]:

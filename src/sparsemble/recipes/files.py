@@ -17,7 +17,6 @@ from typing import Any
 from sparsemble.errors import InputError
 from sparsemble.extensions import kinds_of
 from sparsemble.priors import AnyPrior
-from sparsemble.recipes.dense import dense_recipe
 from sparsemble.recipes.networks import AnyNetwork
 from sparsemble.recipes.recipe import Recipe
 from sparsemble.samplers import AnySampler, AnySchedule
@@ -32,7 +31,7 @@ _KINDS = {
 }
 """What each section's kinds are."""
 _DEFAULT_KINDS = {"network": "feedforward", "sampler": "sgld"}
-_NOT_DESCRIBED = ("seed", "name", "description", "data.measure")
+_NOT_DESCRIBED = ("seed", "name", "description", "data.measure", "baseline")
 """Changes that make no other recipe of one."""
 _BUILTIN = files("sparsemble.recipes") / "builtin"
 
@@ -80,20 +79,6 @@ def recipe_from(
         fields["description"] += f" (with {', '.join(shown)})"
     recipe: Recipe = Recipe.read(fields, source=source)
     return recipe
-
-
-def baseline_of(recipe: Recipe) -> Recipe | None:
-    """The recipe that one is compared with, on the same data and with the same seed.
-
-    It is a built-in one: run folders name it, too, and must not name a file of anyone's. Members
-    that were chosen for a budget are compared with one dense network.
-    """
-    if recipe.baseline is None:
-        return dense_recipe(recipe) if recipe.choose and recipe.prune is not None else None
-    if recipe.baseline not in builtin_names():
-        raise InputError(f"baseline = {recipe.baseline!r} is not a built-in recipe")
-    baseline = load_recipe(recipe.baseline, {"seed": recipe.seed})
-    return baseline.model_copy(update={"data": recipe.data})
 
 
 def _text(path: Path) -> str:

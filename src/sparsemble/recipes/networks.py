@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 from pydantic import Field, model_validator
 from torch import nn
 
+from sparsemble.errors import InputError
 from sparsemble.extensions import PATTERN, open_union
 from sparsemble.networks import LanguageModel, feedforward
 from sparsemble.networks.layers import ELEMENTWISE
@@ -29,6 +30,13 @@ class NetworkSettings(Settings, ABC):
     def layout(self) -> Layout | None:
         """Its layout, if it brings one."""
         return None
+
+    def narrowed(self, share: float) -> Self:
+        """The same with only a share of its units."""
+        raise InputError(
+            "small dense networks can be had of the kinds feedforward and lstm only: give another "
+            "baseline"
+        )
 
 
 class FeedForwardSettings(NetworkSettings):
@@ -56,6 +64,10 @@ class FeedForwardSettings(NetworkSettings):
             inputs, self.hidden, outputs, activation=self.activation, dropout=self.dropout
         )
 
+    def narrowed(self, share: float) -> Self:
+        """The same with only a share of its hidden units."""
+        return self.model_copy(update={"hidden": _shares(self.hidden, share)})
+
 
 class LSTMSettings(NetworkSettings):
     """An LSTM that reads words; the embedding is as wide as the last layer unless given."""
@@ -82,6 +94,18 @@ class LSTMSettings(NetworkSettings):
             shared=self.shared,
             init_range=self.init_range,
         )
+
+    def narrowed(self, share: float) -> Self:
+        """The same with only a share of its units and of the embedding's width."""
+        update: dict[str, object] = {"hidden": _shares(self.hidden, share)}
+        if self.embedding is not None:
+            (update["embedding"],) = _shares((self.embedding,), share)
+        return self.model_copy(update=update)
+
+
+def _shares(sizes: tuple[int, ...], share: float) -> tuple[int, ...]:
+    """Of every size a share, at least one."""
+    return tuple(max(round(share * size), 1) for size in sizes)
 
 
 class CustomNetwork(NetworkSettings):

@@ -49,8 +49,7 @@ class Recipe(Settings):
     """One run of the method: task, prior, chain, pruning, retraining; data and network by name.
 
     Without `prune` the members stay dense, without `retrain` they stay as sampled. `data` and
-    `network` are only for runs from the command line; `baseline` names a built-in recipe that they
-    are to be compared with.
+    `network` are only for runs from the command line.
     """
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*$")] = "recipe"
@@ -58,7 +57,8 @@ class Recipe(Settings):
     description: str = ""
     """One line about it."""
     baseline: str | None = None
-    """A built-in recipe that `learn` also runs, to compare with."""
+    """What `learn` also trains, to compare with: so many dense networks (by default 1), `small` for
+    small ones of the ensemble's cost besides, `none`, or a built-in recipe."""
     seed: Annotated[int, Field(ge=0)] = 0
     """Everything random follows from it."""
     data: DataSettings | None = None
@@ -92,6 +92,10 @@ class Recipe(Settings):
                 "are trained between rounds"
             )
         return self
+
+    def is_same_run(self, other: Recipe) -> bool:
+        """Would both learn the same, whatever it is compared with?"""
+        return self.model_copy(update={"baseline": other.baseline}) == other
 
     @property
     def in_short(self) -> str:

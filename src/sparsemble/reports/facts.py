@@ -6,18 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from sparsemble.ensemble.verdict import Verdict, read_verdict
 from sparsemble.pages.blocks import Section
 from sparsemble.reports.measures.advice import Advice, advise
 from sparsemble.reports.measures.background import Background, background
 from sparsemble.reports.measures.curves import Curves, stage_curves
 from sparsemble.reports.measures.patterns import MatrixPictures, input_readers, member_pictures
+from sparsemble.reports.measures.prices import Prices, prices
 from sparsemble.reports.measures.sizes import Sizes, member_sizes
 from sparsemble.reports.measures.spreads import Spreads, sample_spreads
 from sparsemble.reports.measures.summary import Summary, run_summary
 from sparsemble.reports.measures.traces import StageTrace, stage_traces
 from sparsemble.reports.opening import FinishedRun, open_run
 from sparsemble.results.result import Result
-from sparsemble.results.verdict import Verdict, read_verdict
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class Facts:
     background: Background
     has_samples: bool
     verdict: Verdict | None
+    prices: Prices | None
     result: Result
 
 
@@ -79,6 +81,7 @@ def collect(
         background(run, without=without),
         bool(run.sample_files),
         read_verdict(run.folder.verdict),
+        prices(run),
         run.result,
     )
 

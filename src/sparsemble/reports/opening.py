@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from torch import nn
+from torch import Tensor, nn
 
 from sparsemble.data import Batches, Split
 from sparsemble.ensemble import Ensemble
 from sparsemble.ensemble.saving import described_task
 from sparsemble.errors import CorruptFileError, InputError
+from sparsemble.learning.choosing import COUNTS
 from sparsemble.learning.fitting import Fitted
 from sparsemble.members import Member
 from sparsemble.recipes import Recipe
@@ -105,6 +106,21 @@ class FinishedRun:
     def samples(self) -> Iterator[Sample]:
         """The samples, one at a time."""
         return (self.sample(index) for index in range(len(self.sample_files)))
+
+    def mean_network(self) -> Member | None:
+        """The mean of the first chain's last means, not pruned; `None` if it took no means.
+
+        As many are averaged as choosing among numbers of members starts from.
+        """
+        if self.recipe.chain.collection != "means":
+            return None
+        files = sorted(self.folder.chain.path.glob("sample-0000-*.safetensors"))
+        count = max((count for count in COUNTS if count <= len(files)), default=0)
+        mean: dict[str, Tensor] = {}
+        for file in files[len(files) - count :]:
+            tensors, _ = read_tensors(inside(file.parent, file.name))
+            mean = {name: mean.get(name, 0) + tensor / count for name, tensor in tensors.items()}
+        return self.fitted.dense(Sample(0, 0, mean)) if mean else None
 
     def pruned_member(self, sample: Sample) -> Member:
         """A sample pruned by the recipe and made compact, not yet retrained."""

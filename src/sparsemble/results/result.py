@@ -75,7 +75,7 @@ def known_result(folder: Path, recipe: Recipe) -> Result | None:
     if not run.result.exists() or not is_whole(run.ensemble):
         return None
     result = read_result(run.result, recipe.code)
-    return result if result.recipe == recipe else None
+    return result if result.recipe.is_same_run(recipe) else None
 
 
 def read_result(path: Path, code: Sequence[str] = ()) -> Result:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import torch
 from torch import nn
 
 from sparsemble.data import Split
@@ -16,16 +15,13 @@ from sparsemble.ensemble import Budget
 from sparsemble.errors import InputError
 from sparsemble.learning import Learned, learn, plan
 from sparsemble.learning.fitting import Fitted, fit, held_out
-from sparsemble.processes.workers import Worker, is_worker
+from sparsemble.processes.workers import is_worker
 from sparsemble.progress.tensorboard import TensorBoard
 from sparsemble.progress.terminal import TerminalProgress
 from sparsemble.recipes import Recipe
-from sparsemble.results.result import Result, known_result, read_result, write_result
-from sparsemble.results.verdict import Verdict, judge
+from sparsemble.results.result import Result, known_result, write_result
 from sparsemble.runs import RunFolder, provenance
-from sparsemble.runs.opening import open_ensemble
 from sparsemble.stages import Callback, Callbacks
-from sparsemble.store import write_json
 from sparsemble.structure import Layout
 from sparsemble.tasks import Score, Task, task_for
 
@@ -106,26 +102,6 @@ def planned(
     )
 
 
-def run_verdict(
-    recipe: Recipe, results: Sequence[Result], folder: Path, data_folder: Path | None = None
-) -> Verdict | None:
-    """A run's ensemble beside its baseline, if that is one dense network; kept with the run."""
-    baseline, own = results
-    if len(baseline.structures) != 1:
-        return None
-    run = RunFolder(folder)
-    split = ingredients_of(recipe, data_folder).split
-    part = split.measured.get("test") or next(iter(split.measured.values()))
-    verdict = judge(
-        open_ensemble(folder, recipe.code),
-        open_ensemble(run.baseline, recipe.code),
-        part.data,
-        seconds=(sum(own.seconds.values()), sum(baseline.seconds.values())),
-    )
-    write_json(run.verdict, verdict.model_dump(mode="json"))
-    return verdict
-
-
 def run_recipe(
     recipe: Recipe,
     folder: Path,
@@ -165,51 +141,6 @@ def run_recipe(
     result = _measured(recipe, learned, scores, given.split.notes, RunFolder(folder))
     write_result(result, RunFolder(folder).result)
     return result
-
-
-def run_compared(
-    recipe: Recipe,
-    baseline: Recipe,
-    folder: Path,
-    *,
-    console: Console,
-    data_folder: Path | None = None,
-    callback: Callback | None = None,
-) -> list[Result]:
-    """Run a recipe's baseline and the recipe, beside each other, each on half of the threads.
-
-    Args:
-        recipe: What to run.
-        baseline: What it is compared with; it is run in a folder of its own inside.
-        folder: Of the run.
-        console: Where the baseline's progress is shown.
-        data_folder: Where data sets lie.
-        callback: Told what happens in the recipe's run.
-    """
-    half = max(torch.get_num_threads() // 2, 1)
-    run = RunFolder(folder, code=recipe.code)
-    if not (folder / "run.json").exists():
-        ingredients_of(recipe, data_folder).fit()  # before the baseline is trained
-    with run.locked():
-        run.claim(recipe, threads=half)  # so that resume finds it while the baseline is trained
-        run.baseline.mkdir(exist_ok=True)
-    worker = None
-    if known_result(run.baseline, baseline) is None:
-        with RunFolder(run.baseline).locked() as beside:
-            beside.claim(baseline, threads=half)
-        worker = Worker(run.baseline, data_folder=data_folder, code=baseline.code, console=console)
-    try:
-        if worker is not None and torch.get_num_threads() == 1:
-            worker.wait()  # there is no processor for both
-        ours = run_recipe(recipe, folder, data_folder=data_folder, callback=callback)
-        if worker is not None:
-            worker.wait()
-    except BaseException:
-        if worker is not None:
-            worker.stop()
-            worker.join()
-        raise
-    return [read_result(RunFolder(run.baseline).result, baseline.code), ours]
 
 
 @contextmanager

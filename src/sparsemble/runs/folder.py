@@ -215,6 +215,7 @@ class RunFolder:
         self.ensemble = inside(path, "ensemble")
         self.result = inside(path, "result.json")
         self.baseline = inside(path, "baseline")
+        self.small = inside(path, "small")
         self.tensorboard = inside(path, "tensorboard")
         self.verdict = inside(path, "verdict.json")
         self.report = inside(path, "report.html")
@@ -269,11 +270,14 @@ class RunFolder:
             write_json(self._file, known)
             return int(known["threads"])
         note = self._note(recipe.code)
-        if note.recipe != recipe:
+        if not note.recipe.is_same_run(recipe):
             raise InputError(
                 f"{self.path} holds a run with another recipe or seed; use another folder "
                 "(--out), or delete this one"
             )
+        if note.recipe != recipe:  # now compared with something else
+            fields = {**read_json(self._file), "recipe": recipe.model_dump(mode="json")}
+            write_json(self._file, fields)
         return note.threads
 
     @contextmanager

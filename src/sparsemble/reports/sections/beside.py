@@ -1,17 +1,52 @@
-"""A run for a budget: the verdict beside a dense network, and what was chosen among."""
+"""A run beside dense networks: quality against cost, every metric, and what was chosen among."""
 
 from __future__ import annotations
 
-from sparsemble.pages.blocks import Block, Paragraph, Section, Table
+from sparsemble.ensemble import Verdict
+from sparsemble.pages.blocks import Block, Figure, Grid, Paragraph, Section, Table
+from sparsemble.pages.charts import Spot, spot_chart
+from sparsemble.pages.numbers import figure
+from sparsemble.reports.measures.prices import Prices
 from sparsemble.results.result import Result
-from sparsemble.results.verdict import Verdict
+
+_TONES = {"ensemble": 0, "dense": 1, "mean": 2, "small": 3}
+
+
+def price_charts(priced: Prices) -> Grid:
+    """The metrics over the FLOPs that they take."""
+    return Grid([_chart(priced, place) for place in range(len(priced.metrics))])
+
+
+def _chart(priced: Prices, place: int) -> Figure:
+    metric = priced.metrics[place]
+    spots = [
+        Spot(
+            price.name,
+            price.flops,
+            price.figures[place],
+            _TONES[price.kind],
+            f"{price.name}: {metric.title} {figure(price.figures[place])} at {price.flops:.2f}× "
+            f"the FLOPs and {price.parameters:.2f}× the weights of one dense network",
+        )
+        for price in priced.found
+    ]
+    title = f"{metric.title} against cost"
+    drawing = spot_chart(
+        title,
+        "; ".join(spot.tip for spot in spots),
+        spots,
+        x_label="FLOPs of one dense network = 1",
+        y_label=metric.title,
+    )
+    better = "Lower" if metric.better == "lower" else "Higher"
+    return Figure(title, drawing, f"{better} is better, and further left is cheaper.")
 
 
 def beside(verdict: Verdict | None, result: Result) -> Section | None:
-    """Both, as far as they are there; `None` for other runs."""
+    """Every metric and the candidates, as far as they are there; `None` for other runs."""
     blocks: list[Block] = []
     if verdict is not None:
-        blocks += [Paragraph(verdict.text), _figures(verdict)]
+        blocks.append(_figures(verdict))
     if result.candidates:
         blocks += [
             Paragraph(

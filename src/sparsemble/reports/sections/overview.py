@@ -1,4 +1,4 @@
-"""The run in short: verdict, main figures, comparison; then what should be changed."""
+"""The run in short: verdict, quality against cost, main figures; then what should be changed."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from sparsemble.pages.numbers import figure, size
 from sparsemble.pages.render import render
 from sparsemble.reports.facts import Facts
 from sparsemble.reports.measures.summary import Contender
+from sparsemble.reports.sections.beside import price_charts
 
 
 def overview(facts: Facts) -> Section:
@@ -14,9 +15,16 @@ def overview(facts: Facts) -> Section:
     summary = facts.summary
     header = ["", "Networks", *summary.metrics, "Weights", "FLOPs", "On disk"]
     rows = [_row(contender) for contender in summary.contenders]
+    judged, priced = facts.verdict, facts.prices
+    outcome = summary.outcome if summary.clear else ""
+    if judged is not None:
+        outcome = "better" if judged.is_kept else "worse"
     shown = render(
         "reports/sections/overview.html",
         summary=summary,
+        verdict=summary.verdict if judged is None else judged.text,
+        outcome=outcome,
+        charts=None if priced is None else price_charts(priced),
         sizes=facts.sizes,
         comparison=Table(header, rows, lead=True),
     )

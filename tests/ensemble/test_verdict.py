@@ -7,9 +7,9 @@ import torch
 
 from scenarios import mlp
 from sparsemble.ensemble import Difference, Ensemble
+from sparsemble.ensemble.verdict import Verdict, judge
 from sparsemble.layouts import layout_of
 from sparsemble.members import Member
-from sparsemble.results.verdict import Verdict, judge
 from sparsemble.tasks import Classification
 
 
@@ -64,7 +64,7 @@ def test_it_is_said_in_one_line_with_every_figure_and_its_uncertainty():
         "(batch 1000), training time 1.80×"
     )
     assert verdict(members=1, flops=2.0).text.startswith(
-        "The promise is NOT kept: one averaged network against"
+        "The promise is NOT kept (more FLOPs): one averaged network against"
     )
 
 

@@ -14,7 +14,8 @@ from typing import Any
 
 import torch
 
-from sparsemble.ensemble import Difference, Ensemble, compare
+from sparsemble.ensemble.comparison import Difference, compare
+from sparsemble.ensemble.ensemble import Ensemble
 from sparsemble.settings import Settings
 from sparsemble.store import read_json
 from sparsemble.tasks import Evaluation, Metric
@@ -44,10 +45,25 @@ class Verdict(Settings):
     @property
     def is_kept(self) -> bool:
         """Does the ensemble predict better than the dense network, for its price?"""
+        return not self._failures()
+
+    @property
+    def style(self) -> str:
+        """Its colour on a terminal."""
+        return "green" if self.is_kept else "yellow"
+
+    def _failures(self) -> list[str]:
+        """What the promise fails by."""
         score, first = self.differences[self.log_score], self.metrics[0]
         error = self.differences[first.key]
         worse = error.low > 0 if first.better == "lower" else error.high < 0
-        return score.own < score.other and not worse and self.flops <= 1
+        title = next(metric.title for metric in self.metrics if metric.key == self.log_score)
+        failures = {
+            f"{title} is not lower": score.own >= score.other,
+            f"{first.title} is clearly worse": worse,
+            "more FLOPs": self.flops > 1,
+        }
+        return [failure for failure, holds in failures.items() if holds]
 
     @property
     def text(self) -> str:
@@ -56,7 +72,8 @@ class Verdict(Settings):
         figures = "; ".join(self._figure(metric) for metric in shown)
         times = ", ".join(f"{ratio:.2f}× (batch {n})" for n, ratio in self.prediction.items())
         training = "" if self.training is None else f", training time {self.training:.2f}×"
-        begun = "The promise is kept" if self.is_kept else "The promise is NOT kept"
+        failures = ", ".join(self._failures())
+        begun = f"The promise is NOT kept ({failures})" if failures else "The promise is kept"
         who = "one averaged network" if self.members == 1 else f"{self.members} members"
         return (
             f"{begun}: {who} against one dense network: {figures}; parameters "
@@ -72,7 +89,7 @@ class Verdict(Settings):
 
 
 def read_verdict(path: Path) -> Verdict | None:
-    """What `run_verdict` kept, if it did."""
+    """The verdict that a run keeps, if it does."""
     if not path.is_file():
         return None
     verdict: Verdict = Verdict.read_back(read_json(path), path)

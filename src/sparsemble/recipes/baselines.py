@@ -1,0 +1,82 @@
+"""What an ensemble is compared with, as recipes: dense networks, if not something of its own."""
+
+from __future__ import annotations
+
+from sparsemble.errors import InputError
+from sparsemble.recipes.files import builtin_names, load_recipe
+from sparsemble.recipes.networks import NetworkSettings
+from sparsemble.recipes.recipe import Recipe
+from sparsemble.samplers import Cyclical, SGLDSettings
+
+_FALLS = 4
+"""How often the rate falls if a network is chosen on validation data,"""
+_LAST = 0.02
+"""and the share of it that is left at the end."""
+
+
+def baseline_of(recipe: Recipe) -> Recipe | None:
+    """The recipe that one is compared with, on the same data and with the same seed.
+
+    By default that is one dense network, unless the recipe itself trains such. What it names
+    instead is a built-in recipe: run folders name it, too, and must not name a file of anyone's.
+    """
+    asked = recipe.baseline
+    if asked == "none" or (asked is None and is_dense(recipe)):
+        return None
+    if asked is None or asked == "small":
+        return dense_recipe(recipe)
+    if asked.isdecimal() and int(asked) > 0:
+        return dense_recipe(recipe, int(asked))
+    if asked not in builtin_names():
+        raise InputError(
+            f"baseline = {asked!r} is neither none, small, a number of dense networks, nor a "
+            "built-in recipe"
+        )
+    baseline = load_recipe(asked, {"seed": recipe.seed})
+    return baseline.model_copy(update={"data": recipe.data})
+
+
+def is_dense(recipe: Recipe) -> bool:
+    """Does a recipe itself train dense networks, with neither noise nor pruning?"""
+    return recipe.prune is None and recipe.chain.sampler.temperature == 0
+
+
+def dense_recipe(recipe: Recipe, networks: int = 1) -> Recipe:
+    """Dense networks by SGD: the same data, perturbations and passes, at a falling rate.
+
+    If the recipe chooses members on validation data, so does this: the rate falls to nearly nothing
+    several times, at the end of each fall there is a finished network, and the one is taken that
+    does best. None is trained for too long, and none is caught at a high rate.
+    """
+    chain = recipe.chain
+    fall = max(chain.epochs // _FALLS, 1) if recipe.choose else chain.epochs
+    return Recipe(
+        name="dense",
+        description=f"Dense networks, to compare {recipe.name} with",
+        seed=recipe.seed,
+        data=recipe.data,
+        network=recipe.network,
+        task=recipe.task,
+        chain=chain.model_copy(
+            update={
+                "sampler": SGLDSettings(temperature=0.0),
+                "schedule": Cyclical(lr=chain.schedule(0), period=fall, floor=_LAST),
+                "collection": "thinned",
+                "every": 1,
+                "prior_step": "gradient",
+                "burn_in": 0,
+                "interval": fall,
+                "samples": None,
+                "patience": None,
+                "chains": networks,
+            }
+        ),
+        choose=recipe.choose,
+    )
+
+
+def small_recipe(recipe: Recipe, network: NetworkSettings, networks: int) -> Recipe:
+    """Small dense networks, trained as those of full size are."""
+    dense = dense_recipe(recipe, networks)
+    about = f"Small dense networks of the cost of {recipe.name}"
+    return dense.model_copy(update={"name": "small", "description": about, "network": network})
