@@ -183,6 +183,8 @@ def _run(
             f"{finding.question}: {finding.text}",
             style="yellow" if finding.verdict == "attention" else None,
         )
+        if finding.changes:
+            output.print(f"  {finding.options}")
     output.print(f"saved in {run.ensemble}")
 
 

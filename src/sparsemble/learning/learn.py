@@ -24,6 +24,8 @@ from sparsemble.ensemble.comparison import evidence_of
 from sparsemble.ensemble.saving import described_task
 from sparsemble.errors import InputError
 from sparsemble.learning.choosing import Candidate
+from sparsemble.learning.diagnostics import Diversity, diagnose
+from sparsemble.learning.findings import Finding
 from sparsemble.learning.fitting import Fitted, fit, held_out
 from sparsemble.learning.pipeline import Pipeline
 from sparsemble.learning.planning import plan
@@ -34,11 +36,11 @@ from sparsemble.recipes.baselines import dense_recipe
 from sparsemble.runs.disk import check_disk, disk_needed
 from sparsemble.runs.folder import RunFolder
 from sparsemble.seeds import STREAMS
-from sparsemble.stages import Callback, Finding, History, diagnose
+from sparsemble.stages import Callback, History
 from sparsemble.stages.sampling import NetworkSource
 from sparsemble.store import tensor_digest
 from sparsemble.structure import Layout
-from sparsemble.tasks import Evaluation, Task, task_for
+from sparsemble.tasks import Task, task_for
 
 
 @dataclass(frozen=True)
@@ -196,9 +198,14 @@ class _Given:
             ensemble = Ensemble(pipeline.members(), fitted.task).to(self.device)
             if run is not None:
                 ensemble.save(run.ensemble)
-        history = pipeline.history
-        findings = _findings(ensemble, history, recipe, held)
-        return Learned(ensemble, recipe, history, findings, pipeline.candidates, pipeline.chosen)
+        return Learned(
+            ensemble,
+            recipe,
+            pipeline.history,
+            _findings(ensemble, pipeline),
+            pipeline.candidates,
+            pipeline.chosen,
+        )
 
     def _fit(self, recipe: Recipe) -> Fitted:
         data, validation = self.data, self.validation
@@ -275,20 +282,18 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _findings(
-    ensemble: Ensemble, history: History, recipe: Recipe, held: Evaluation | None
-) -> list[Finding]:
+def _findings(ensemble: Ensemble, pipeline: Pipeline) -> list[Finding]:
     """What the history and the members' predictions say about the recipe."""
-    burn_in = recipe.chain.burn_in
-    if held is None or len(ensemble) < 2:
-        return diagnose(history.epochs, burn_in=burn_in, jumps=history.jumps)
-    evidence, _ = evidence_of(ensemble, held)
-    diversity = float(ensemble.task.diversity(evidence).double().mean())
+    held, task, diversity = pipeline.held, ensemble.task, None
+    if held is not None and len(ensemble) > 1:
+        evidence, _ = evidence_of(ensemble, held)
+        figure = float(task.diversity(evidence).double().mean())
+        diversity = Diversity(figure, task.diversity_text(figure, held.name), held.seen)
     return diagnose(
-        history.epochs,
-        burn_in=burn_in,
-        jumps=history.jumps,
+        pipeline.history,
+        pipeline.recipe,
+        chosen=None if pipeline.chosen is None else pipeline.candidates[pipeline.chosen],
         diversity=diversity,
-        diversity_text=ensemble.task.diversity_text(diversity, held.name),
-        seen=held.seen,
+        guess=task.guess(pipeline.fitted.training.batches(pipeline.recipe.chain.batch_size)),
+        better=task.metrics[0].better,
     )

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sparsemble.ensemble.verdict import Verdict, read_verdict
+from sparsemble.learning.findings import Finding
 from sparsemble.pages.blocks import Section
-from sparsemble.reports.measures.advice import Advice, advise
+from sparsemble.reports.measures.advice import advise
 from sparsemble.reports.measures.background import Background, background
 from sparsemble.reports.measures.curves import Curves, stage_curves
 from sparsemble.reports.measures.patterns import MatrixPictures, input_readers, member_pictures
@@ -26,7 +27,7 @@ class Facts:
     """What a report shows; `predictions` are the task's own sections."""
 
     summary: Summary
-    advice: tuple[Advice, ...]
+    advice: tuple[Finding, ...]
     curves: tuple[Curves, ...]
     traces: tuple[StageTrace, ...]
     pictures: tuple[tuple[MatrixPictures, ...], ...]
@@ -58,17 +59,15 @@ def collect(
     score = run.result.scores[run.shown_part]
     spreads = sample_spreads(run)
     summary = run_summary(run)
-    how = run.recipe.prune
     return Facts(
         summary,
         advise(
             run.result.findings,
             curves[0],
             spreads,
-            sparsity=None if how is None else how.sparsity,
+            run.recipe,
             diversity=run.task.diversity_text(score.diversity, "unseen data"),
             too_alike=run.task.too_alike(score),
-            rollbacks=run.result.rollbacks,
             judged_on=_not_to_choose_on(run),
         ),
         curves,

@@ -11,11 +11,11 @@ from pydantic import Field
 from sparsemble.ensemble.saving import is_whole
 from sparsemble.extensions import permitted
 from sparsemble.learning.choosing import Candidate
+from sparsemble.learning.findings import Finding
 from sparsemble.recipes import Recipe
 from sparsemble.recipes.upgrade import is_old, upgraded
 from sparsemble.runs.folder import RunFolder
 from sparsemble.settings import Settings
-from sparsemble.stages.diagnostics import Finding
 from sparsemble.store import read_json, write_json
 from sparsemble.tasks import Metric, Score
 from sparsemble.tasks.legacy import scores_of_result

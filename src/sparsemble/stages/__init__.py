@@ -7,7 +7,6 @@ Stage 1: `draw_samples` runs chains and collects posterior samples. Stage 2: `pr
 from sparsemble.stages.callback import Callback, Callbacks
 from sparsemble.stages.chain import Chain, ChainState
 from sparsemble.stages.collection import collection_steps
-from sparsemble.stages.diagnostics import Finding, diagnose
 from sparsemble.stages.divergence import DivergenceSettings
 from sparsemble.stages.history import EpochRecord, History, Jump, Rollback, SampleRecord
 from sparsemble.stages.pruning import PruneSettings, prune
@@ -23,7 +22,6 @@ __all__ = [
     "ChainState",
     "DivergenceSettings",
     "EpochRecord",
-    "Finding",
     "History",
     "Jump",
     "PruneSettings",
@@ -32,7 +30,6 @@ __all__ = [
     "Sample",
     "SampleRecord",
     "collection_steps",
-    "diagnose",
     "draw_samples",
     "prune",
     "retrain",

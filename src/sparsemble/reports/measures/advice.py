@@ -8,18 +8,29 @@ asks for, do the members differ where it counts, did retraining make up for what
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import mean
 from typing import get_args
 
+from sparsemble.learning.diagnostics import ALL_GROUPS, SLOWER, add_alike
+from sparsemble.learning.findings import Finding, Findings, Remedy, Verdict
+from sparsemble.learning.remedies import (
+    LR,
+    PENALTY,
+    TEMPERATURE,
+    is_found,
+    less_sparsity,
+    longer_burn_in,
+    longer_chain,
+    longer_retraining,
+    scaled,
+)
+from sparsemble.recipes import Recipe
 from sparsemble.reports.measures.curves import Curves
 from sparsemble.reports.measures.spreads import Spreads
-from sparsemble.stages.diagnostics import Finding, Verdict
 
 _FEW_GROUPS = 0.05
 """With fewer groups near zero than this, pruning finds little structure."""
-_ALL_GROUPS = 0.98
-"""With more near zero than this, the prior or the noise has left nothing to learn with."""
 _GUESSING = 0.9
 """A network whose metric is above this share of a guess's has learned little."""
 _HELD = 0.5
@@ -28,160 +39,187 @@ _NOISY = 2.0
 """A sample this many times worse than what retraining makes of it is mostly noise."""
 _LOST = 1.05
 """Retraining should bring the pruned ensemble back within this factor of the samples'."""
-
-
-@dataclass(frozen=True)
-class Advice:
-    """One answer: the question, whether something should change, and what.
-
-    `judged_on` names the test examples, and what to choose settings on instead, if it took them.
-    """
-
-    topic: str
-    verdict: Verdict
-    text: str
-    judged_on: str = ""
+_BADLY = 2.0
+"""Beyond this factor longer retraining is not enough."""
+_STRONGER, _WEAKER = 3.0, 1 / 3
+"""What penalties are multiplied by,"""
+_COOLER = 0.1
+"""and temperatures: it takes the noise to a third."""
 
 
 def advise(
     findings: Sequence[Finding],
     curves: Curves,
     spreads: Spreads | None,
+    recipe: Recipe,
     *,
-    sparsity: float | None,
     diversity: str,
     too_alike: bool,
-    rollbacks: int,
     judged_on: str = "",
-) -> tuple[Advice, ...]:
-    """All answers, those that want attention first.
+) -> tuple[Finding, ...]:
+    """All findings, those that want attention first.
 
-    `diversity` says how differently members predict, `too_alike` whether that is too little;
-    `judged_on` names what the curves were measured on if that is no data to choose settings on.
+    Args:
+        findings: What the run itself has told; its advice stands.
+        curves: What the stages made of the networks.
+        spreads: How large the weights of a sample are.
+        recipe: What was run.
+        diversity: How differently members predict, in words.
+        too_alike: Is that too little?
+        judged_on: What the curves were measured on, if that is no data to choose settings on.
     """
-    answers = [Advice(f.question, f.verdict, f.text) for f in findings]
-    if spreads is not None and sparsity is not None:
-        answers += _about_sparsity(spreads, sparsity)
-    measured = _about_curves(curves, diversity, too_alike, pruned=sparsity is not None)
-    answers += [replace(answer, judged_on=judged_on) for answer in measured]
-    if rollbacks:
-        times = "once" if rollbacks == 1 else f"{rollbacks} times"
-        text = f"a chain diverged and was rolled back {times}; a lower learning rate is safer"
-        answers.append(Advice("divergence", "attention", text))
-    order = get_args(Verdict)
-    return tuple(sorted(answers, key=lambda answer: order.index(answer.verdict)))
-
-
-def _about_sparsity(spreads: Spreads, sparsity: float) -> list[Advice]:
-    """Can magnitude pruning tell the weights that matter from those the prior holds at zero?"""
-    if spreads.width is None or spreads.thermal is None or not spreads.thresholds:
-        return []
-    near = 100 * spreads.near_zero
-    share = f"{near:.1f} % of the groups are near zero in the last sample"
-    if spreads.near_zero > _ALL_GROUPS:
-        share += (
-            ": hardly a unit is left to learn with, and what pruning keeps is little but chance; "
-            "take a weaker prior (prior.penalty) or a lower temperature"
-        )
-        return [Advice("groups", "attention", share)]
-    threshold, width = min(spreads.thresholds.values()), spreads.width
-    cut = min(1.0, spreads.held / sparsity) if sparsity else 1.0
-    shown = (
-        f"of the weights that pruning cuts (below {threshold:.2g}) the prior held "
-        f"{100 * cut:.0f} % near zero (below {width:.2g})"
-    )
-    if threshold < spreads.thermal:
-        strength = Advice(
-            "noise and pruning",
-            "attention",
-            f"the noise alone gives weights a size of {spreads.thermal:.2g}, more than the pruning "
-            f"threshold of {threshold:.2g}: magnitudes cannot tell what matters; lower the "
-            "temperature or raise the penalty",
-        )
-    elif threshold > width and cut < _HELD:
-        strength = Advice(
-            "prior and pruning",
-            "attention",
-            f"{shown}: it is too weak for a sparsity of {100 * sparsity:g} %, and retraining has "
-            "to make up for the rest; raise the penalty, run longer, or prune less",
-        )
-    else:
-        strength = Advice("prior and pruning", "good", shown)
-    if spreads.near_zero < _FEW_GROUPS:
-        share += ": whole units will hardly go, so FLOPs stay high; raise the penalty"
-        return [strength, Advice("groups", "attention", share)]
-    return [strength, Advice("groups", "good", share)]
-
-
-def _about_curves(curves: Curves, diversity: str, too_alike: bool, *, pruned: bool) -> list[Advice]:
-    """What the networks do with data they were not trained on."""
-    answers = _about_members(curves, diversity, too_alike) + _about_stages(curves)
-    guessing = _about_guessing(curves, pruned=pruned)
-    if guessing is None:
-        return answers
+    found = Findings(findings, settable=not is_found(recipe))
+    guesses = _guesses(curves)
+    if spreads is not None and not _never_learned(found):
+        _about_sparsity(found, spreads, recipe, guesses=guesses)
+    told = len(found)
+    if guesses:
+        _about_guessing(found, curves, spreads, recipe)
     # Networks that guess may agree or differ as they like: nothing about them is good.
-    return [
-        guessing,
-        *(replace(a, verdict="neutral") if a.verdict == "good" else a for a in answers),
-    ]
+    good: Verdict = "neutral" if guesses else "good"
+    if len(curves.final.alone) > 1:
+        finding = Finding("members", None, good, f"{diversity}; {_averaging(curves)}")
+        if too_alike:
+            add_alike(found, finding, recipe)
+        else:
+            found.add(finding)
+    _about_stages(found, curves, recipe, good)
+    found[told:] = [replace(finding, judged_on=judged_on) for finding in found[told:]]
+    order = get_args(Verdict)
+    return tuple(sorted(found, key=lambda finding: order.index(finding.verdict)))
 
 
-def _about_guessing(curves: Curves, *, pruned: bool) -> Advice | None:
-    """Do the members know more than how frequent targets are?"""
+def _about_sparsity(found: Findings, spreads: Spreads, recipe: Recipe, *, guesses: bool) -> None:
+    """Can magnitude pruning tell the weights that matter from those the prior holds at zero?"""
+    sparsity = None if recipe.prune is None else recipe.prune.sparsity
+    width, thermal = spreads.width, spreads.thermal
+    if sparsity is None or width is None or thermal is None or not spreads.thresholds:
+        return
+    # A stronger prior is not what networks need that have learned nothing.
+    stronger = None if guesses else scaled(recipe, PENALTY, _STRONGER)
+    near = spreads.near_zero
+    groups = Finding(
+        "groups", near, "good", f"{100 * near:.1f} % of the groups are near zero in the last sample"
+    )
+    if near > ALL_GROUPS:
+        left = ": hardly a unit is left to learn with, and what pruning keeps is little but chance"
+        cures = [scaled(recipe, PENALTY, _WEAKER), scaled(recipe, TEMPERATURE, _COOLER)]
+        by_noise = 3 * thermal >= width
+        found.add(groups.told(left, "attention"), *(reversed(cures) if by_noise else cures))
+        return
+    threshold = min(spreads.thresholds.values())
+    cut = min(1.0, spreads.held / sparsity) if sparsity else 1.0
+    held = Finding(
+        "prior and pruning",
+        cut,
+        "good",
+        f"of the weights that pruning cuts (below {threshold:.2g}) the prior held "
+        f"{100 * cut:.0f} % near zero (below {width:.2g})",
+    )
+    if threshold < thermal:
+        text = (
+            f"the noise alone gives weights a size of {thermal:.2g}, more than the pruning "
+            f"threshold of {threshold:.2g}: magnitudes cannot tell what matters"
+        )
+        cooler = scaled(recipe, TEMPERATURE, threshold / (3 * thermal))
+        found.add(Finding("noise and pruning", thermal, "attention", text), cooler, stronger)
+    elif threshold > width and cut < _HELD:
+        weak = (
+            f": it is too weak for a sparsity of {100 * sparsity:g} %, and retraining has to make "
+            "up for the rest"
+        )
+        found.add(held.told(weak, "attention"), stronger, less_sparsity(recipe, spreads.held))
+    else:
+        found.add(held)
+    if near < _FEW_GROUPS:
+        costly = ": whole units will hardly go, so FLOPs stay high"
+        found.add(groups.told(costly, "attention"), stronger)
+    else:
+        found.add(groups)
+
+
+def _guesses(curves: Curves) -> bool:
+    """Do the members know no more than how frequent targets are?"""
+    return _is_guess(curves, curves.final.together[-1])
+
+
+def _is_guess(curves: Curves, reached: float) -> bool:
     if curves.guessed is None or curves.metric.better != "lower":
-        return None
-    reached, limit = curves.final.together[-1], _GUESSING * curves.guessed
-    if reached <= limit:
-        return None
-    text = (
-        f"together the members have {_shown(curves, reached)}, a guess that looks at no inputs has "
-        f"{_shown(curves, curves.guessed)}"
+        return False
+    return reached > _GUESSING * curves.guessed
+
+
+def _about_guessing(
+    found: Findings, curves: Curves, spreads: Spreads | None, recipe: Recipe
+) -> None:
+    assert curves.guessed is not None
+    finding = Finding(
+        "what was learned",
+        curves.final.together[-1],
+        "attention",
+        f"together the members have {_shown(curves, curves.final.together[-1])}, a guess that "
+        f"looks at no inputs has {_shown(curves, curves.guessed)}",
     )
     sampled = curves.of("sampled")
-    if pruned and sampled is not None and sampled.together[-1] <= limit:
-        text += ": pruning took what had been learned; ask for less sparsity, or retrain longer"
-    else:
-        less = ", or less sparsity" if pruned else ""
-        text += (
-            ": hardly anything was learned; take a weaker prior (prior.penalty), a lower "
-            f"temperature, more epochs{less}"
-        )
-    return Advice("what was learned", "attention", text)
+    if recipe.prune is not None and sampled and not _is_guess(curves, sampled.together[-1]):
+        taken = finding.told(": pruning took what had been learned", "attention")
+        held = None if spreads is None else spreads.held
+        found.add(taken, less_sparsity(recipe, held), longer_retraining(recipe))
+        return
+    if _never_learned(found):
+        found.append(finding.told("; see learning", "attention"))
+        return
+    weaker = scaled(recipe, PENALTY, _WEAKER)
+    cures = [longer_chain(recipe), weaker, scaled(recipe, TEMPERATURE, _COOLER)]
+    if spreads is not None and spreads.near_zero > _HELD:
+        cures.insert(0, weaker)
+    if is_found(recipe):
+        cures.append(Remedy("allow a larger budget"))
+    nothing = finding.told(": hardly anything was learned", "attention")
+    found.add(nothing, *cures, scaled(recipe, LR, SLOWER))
 
 
-def _about_members(curves: Curves, diversity: str, too_alike: bool) -> list[Advice]:
-    """Do they differ where it counts, on data they were not trained on?"""
-    final = curves.final
-    if len(final.alone) < 2:
-        return []
-    alone, together = mean(final.alone), final.together[-1]
-    text = (
-        f"{diversity}; averaging takes the {_shown(curves, alone)} of one to "
-        f"{_shown(curves, together)}"
-    )
-    if too_alike:
-        text += ": they are too alike; more chains, a longer interval or a higher lr help"
-    return [Advice("members", "attention" if too_alike else "good", text)]
+def _never_learned(found: Findings) -> bool:
+    """Has the run itself told that its chain learned nothing?"""
+    return any(finding.question == "learning" for finding in found)
 
 
-def _about_stages(curves: Curves) -> list[Advice]:
+def _averaging(curves: Curves) -> str:
+    alone, together = mean(curves.final.alone), curves.final.together[-1]
+    return f"averaging takes the {_shown(curves, alone)} of one to {_shown(curves, together)}"
+
+
+def _about_stages(found: Findings, curves: Curves, recipe: Recipe, good: Verdict) -> None:
+    """What did retraining make of the samples?"""
     sampled, final = curves.of("sampled"), curves.final
     if sampled is None or final.stage == "sampled" or curves.metric.better != "lower":
-        return []
-    answers = []
+        return
     before, after = mean(sampled.alone), mean(final.alone)
-    compared = f"a sample has {_shown(curves, before)}, a final member {_shown(curves, after)}"
     if before > _NOISY * after:
-        text = f"{compared}: noise or rate is high; lower the temperature or the learning rate"
-        answers.append(Advice("noise in the samples", "attention", text))
+        text = (
+            f"a sample has {_shown(curves, before)}, a final member {_shown(curves, after)}: "
+            "retraining does most of the work"
+        )
+        finding = Finding("noise in the samples", before / after, "attention", text)
+        ratio = next((known.figure for known in found if known.question == "noise"), None)
+        cures = [scaled(recipe, LR, SLOWER), scaled(recipe, TEMPERATURE, _COOLER)]
+        if ratio is None or ratio > 1:
+            cures.reverse()
+        if _never_learned(found):
+            found.append(finding.told("; see learning", "attention"))
+        else:
+            found.add(finding, *cures, None if recipe.choose else longer_burn_in(recipe))
     kept, lost = sampled.together[-1], final.together[-1]
     text = f"the samples together have {_shown(curves, kept)}, the members {_shown(curves, lost)}"
-    if lost > _LOST * kept:
-        text += ": pruning cost more than retraining gave back; prune less or retrain longer"
-        answers.append(Advice("pruning and retraining", "attention", text))
+    finding = Finding("pruning and retraining", lost / kept if kept else None, good, text)
+    if lost <= _LOST * kept:
+        found.add(finding)
+    elif recipe.choose:
+        found.add(finding.told(": validation data found nothing better within the budget"))
     else:
-        answers.append(Advice("pruning and retraining", "good", text))
-    return answers
+        cost = finding.told(": pruning cost more than retraining gave back", "attention")
+        cures = [longer_retraining(recipe), less_sparsity(recipe)]
+        found.add(cost, *(reversed(cures) if lost > _BADLY * kept else cures))
 
 
 def _shown(curves: Curves, value: float) -> str:
