@@ -19,9 +19,9 @@ import pytest
 
 from sparsemble.data import digits, grammar
 from sparsemble.ensemble import Ensemble
+from sparsemble.learning.findings import Change, Finding
 from sparsemble.pages.blocks import Section
 from sparsemble.reports import Facts, collect, page, write_report
-from sparsemble.reports.measures.advice import Advice
 from sparsemble.reports.opening import open_run
 from sparsemble.tasks.sections.class_facts import ClassFacts, class_facts
 from sparsemble.tasks.sections.classification import calibration, confusions, doubts
@@ -251,16 +251,23 @@ def test_pictures_are_explained_in_words_that_hold_for_light_and_dark(written):
 
 def test_what_was_not_judged_is_shown_as_that(every):
     answers = (
-        Advice("stationarity", "neutral", "trace too short to judge"),
-        Advice("members", "good", "fine", judged_on="the test images: choose otherwise"),
+        Finding("stationarity", None, "neutral", "trace too short to judge"),
+        Finding("members", None, "good", "fine", judged_on="the test images: choose otherwise"),
     )
     found = page(replace(every["digits"], advice=answers))
     items = re.search(r'<ul class="advice">(.*?)</ul>', found, re.S).group(1).split("</li>")
     assert 'class="neutral"' in items[0]
-    assert "not judged" in items[0]
+    assert "to know" in items[0]
     assert "Judged on" not in items[0]
     assert "Judged on the test images: choose otherwise." in items[1]
     assert "Nothing asks for a change." in found
+
+
+def test_changes_are_shown_as_options_to_copy(every):
+    changes = (Change("chain.burn_in", 10, 30), Change("chain.epochs", 60, 80))
+    answer = Finding("stationarity", -9.0, "attention", "it falls", changes)
+    found = page(replace(every["digits"], advice=(answer,)))
+    assert "<code>--set chain.burn_in=30 --set chain.epochs=80</code>" in found
 
 
 def test_a_baseline_is_drawn_only_where_it_compares(every):

@@ -19,6 +19,7 @@ from sparsemble.data import Dataset, diabetes, digits, grammar
 from sparsemble.ensemble import Ensemble
 from sparsemble.errors import CorruptFileError, InputError
 from sparsemble.layouts import layout_of
+from sparsemble.learning.findings import Finding
 from sparsemble.members import compact
 from sparsemble.networks import feedforward
 from sparsemble.pages.images import image_side
@@ -34,7 +35,6 @@ from sparsemble.reports.measures.summary import compared
 from sparsemble.reports.opening import open_run
 from sparsemble.results.result import read_result
 from sparsemble.results.running import run_recipe
-from sparsemble.stages.diagnostics import Finding
 from sparsemble.store import read_tensors
 from sparsemble.tasks import Classification, LanguageModelling, Metric, Regression, Score
 from sparsemble.tasks.sections.class_facts import (
@@ -479,7 +479,7 @@ def test_regressors_are_summed_up_by_their_distance(number_run, number_facts):
     assert reached in number_facts.summary.verdict
     titles = ("RMSE", "NLL", "CRPS", "Within 90% interval, %")
     assert number_facts.summary.metrics == titles
-    told = {answer.topic: answer.text for answer in number_facts.advice}
+    told = {answer.question: answer.text for answer in number_facts.advice}
     share = f"different means make {100 * score.diversity:.2f} % of the predicted variance"
     assert share in told["members"]
 
@@ -596,28 +596,23 @@ def spreads(*, width=1e-3, thermal=3e-4, held=0.6, threshold=0.05, near_zero=30)
     return Spreads(1, (family,), width, thermal, held, bins, {"the whole network": threshold})
 
 
-def advised(findings, curve, found, *, sparsity, too_alike=False, rollbacks=0):
+def advised(findings, curve, found, *, changes=None, too_alike=False):
     return advise(
         findings,
         curve,
         found,
-        sparsity=sparsity,
+        load_recipe("digits", {"prune.sparsity": 0.9} | (changes or {})),
         diversity="they differ",
         too_alike=too_alike,
-        rollbacks=rollbacks,
     )
 
 
-def advice(found=None, *, curve=None, too_alike=False, rollbacks=0, findings=()):
-    answers = advised(
-        findings,
-        curve or curves(2.0, 2.0),
-        found or spreads(),
-        sparsity=0.9,
-        too_alike=too_alike,
-        rollbacks=rollbacks,
-    )
-    return {answer.topic for answer in answers if answer.verdict == "attention"}
+ONE_CHAIN = {"chain.chains": 1, "chain.interval": 10}
+
+
+def advice(found=None, *, curve=None, findings=(), **how):
+    answers = advised(findings, curve or curves(2.0, 2.0), found or spreads(), **how)
+    return {answer.question for answer in answers if answer.verdict == "attention"}
 
 
 @pytest.mark.parametrize(
@@ -632,10 +627,10 @@ def advice(found=None, *, curve=None, too_alike=False, rollbacks=0, findings=())
         ({"curve": curves(4.0, 4.0, guessed=4.2)}, {"what was learned"}),
         ({"curve": curves(80.0, 80.0)}, set()),
         ({"found": spreads(threshold=2e-4)}, {"noise and pruning"}),
-        ({"too_alike": True}, {"members"}),
+        ({"too_alike": True, "changes": ONE_CHAIN}, {"members"}),
+        ({"too_alike": True}, set()),
         ({"curve": curves(5.0, 2.0)}, {"noise in the samples"}),
         ({"curve": curves(2.0, 2.5)}, {"pruning and retraining"}),
-        ({"rollbacks": 2}, {"divergence"}),
         ({"findings": [Finding("noise", None, "attention", "x")]}, {"noise"}),
     ],
 )
@@ -665,27 +660,27 @@ def test_members_are_too_alike_where_averaging_gains_nothing(
 
 
 def test_what_wants_attention_comes_first():
-    answers = advised((), curves(2.0, 2.5), None, sparsity=None, rollbacks=1)
-    assert [a.verdict for a in answers] == ["attention", "attention", "good"]
+    answers = advised((), curves(2.0, 2.5), None)
+    assert [a.verdict for a in answers] == ["attention", "good"]
 
 
 @pytest.mark.parametrize(
     ("sampled", "remedy"),
-    [(89.0, "a weaker prior (prior.penalty), a lower temperature"), (40.0, "less sparsity")],
+    [(89.0, "lengthen the chain"), (40.0, "prune less")],
 )
 def test_networks_that_guess_are_told_what_to_change(sampled, remedy):
-    found = advised((), curves(sampled, 89.0), spreads(), sparsity=0.9, rollbacks=0)
-    (told,) = [a for a in found if a.topic == "what was learned"]
+    found = advised((), curves(sampled, 89.0), spreads())
+    (told,) = [a for a in found if a.question == "what was learned"]
     assert "error 89.00 %, a guess that looks at no inputs has error 90.00 %" in told.text
     assert remedy in told.text
-    assert [a.topic for a in found if a.verdict == "good"] == ["prior and pruning", "groups"]
+    assert [a.question for a in found if a.verdict == "good"] == ["prior and pruning", "groups"]
 
 
 def test_a_prior_that_holds_everything_near_zero_is_too_strong():
-    found = advised((), curves(2.0, 2.0), spreads(near_zero=100), sparsity=0.9)
-    assert (found[0].topic, found[0].verdict) == ("groups", "attention")
-    assert "weaker prior" in found[0].text
-    assert "prior and pruning" not in {a.topic for a in found}
+    found = advised((), curves(2.0, 2.0), spreads(near_zero=100))
+    assert (found[0].question, found[0].verdict) == ("groups", "attention")
+    assert "lower the penalty" in found[0].text
+    assert "prior and pruning" not in {a.question for a in found}
 
 
 @pytest.mark.parametrize(
@@ -694,12 +689,12 @@ def test_a_prior_that_holds_everything_near_zero_is_too_strong():
 )
 def test_what_could_not_be_judged_is_not_called_good(verdict, text):
     finding = Finding("stationarity", None, verdict, text)
-    found = advised((finding,), curves(2.0, 2.0), None, sparsity=None, rollbacks=0)
-    assert [a.verdict for a in found if a.topic == "stationarity"] == [verdict]
+    found = advised((finding,), curves(2.0, 2.0), None)
+    assert [a.verdict for a in found if a.question == "stationarity"] == [verdict]
 
 
 def test_advice_judged_on_test_images_says_so(image_facts, text_facts):
-    told = {a.topic: a.judged_on for a in image_facts.advice}
+    told = {a.question: a.judged_on for a in image_facts.advice}
     for topic in ("members", "pruning and retraining"):
         assert told[topic] == (
             "the 897 test examples of digits: choose settings on validation data, data.validation"
@@ -847,5 +842,5 @@ def test_a_run_that_lost_all_its_weights_is_told_so(tmp_path):
     assert facts.summary.contenders[1].parameters == facts.summary.contenders[1].flops == 0
     shown = " ".join(str(section) for section in facts.predictions)
     assert "The members disagree about no example more than others, so none is shown." in shown
-    wanting = {a.topic for a in facts.advice if a.verdict == "attention"}
+    wanting = {a.question for a in facts.advice if a.verdict == "attention"}
     assert "what was learned" in wanting

@@ -1,7 +1,5 @@
 """The chain: the loop of both stages, its collection, its resumption and its recovery."""
 
-import math
-
 import pytest
 import torch
 import torch.nn.functional as F
@@ -17,10 +15,8 @@ from sparsemble.stages import (
     ChainSettings,
     DivergenceSettings,
     collection_steps,
-    diagnose,
     draw_samples,
 )
-from sparsemble.stages.history import EpochRecord
 from sparsemble.tasks import Classification
 
 TASK = Classification(num_classes=3)
@@ -355,53 +351,3 @@ def test_networks_with_buffers_are_refused(data):
             NoPrior(),
             settings(),
         )
-
-
-def record(epoch: int, potential: float, noise: float = 1.0) -> EpochRecord:
-    return EpochRecord(
-        stage="chain",
-        chain=0,
-        epoch=epoch,
-        loss=potential,
-        potential=potential,
-        metric="loss",
-        figure=potential,
-        lr=0.1,
-        noise_to_drift=noise,
-        near_zero_groups=math.nan,
-        seconds=1.0,
-    )
-
-
-def diversity(probabilities: torch.Tensor, where: str = "test examples") -> dict:
-    """How differently members predict, as `diagnose` takes it."""
-    share = float(TASK.diversity(probabilities).mean())
-    return {"diversity": share, "diversity_text": TASK.diversity_text(share, where)}
-
-
-def test_diagnostics_tell_dominating_noise_a_falling_trace_and_equal_samples():
-    falling = [record(e, 10.0 - 0.1 * e, noise=100.0) for e in range(1, 41)]
-    alike = torch.eye(3).repeat(4, 5, 1, 1).flatten(1, 2)
-    found = {f.question: f for f in diagnose(falling, burn_in=0, **diversity(alike))}
-    assert "lower the temperature" in found["noise"].text
-    assert "lengthen the burn-in" in found["stationarity"].text
-    assert "nearly alike" in found["diversity"].text
-    told = diagnose([], burn_in=0, **diversity(alike, "training examples"), seen=True)
-    assert told[0].verdict == "neutral"
-    assert "training examples" in told[0].text
-    assert "only validation data could tell" in told[0].text
-    assert {finding.verdict for finding in found.values()} == {"attention"}
-
-
-def test_diagnostics_are_content_with_a_healthy_chain():
-    generator = torch.Generator().manual_seed(0)
-    wobble = torch.randn(60, generator=generator)
-    healthy = [record(e, 1.0 + 0.01 * float(wobble[e])) for e in range(60)]
-    varied = torch.randn(5, 200, 3, generator=generator).softmax(-1)
-    findings = diagnose(healthy, burn_in=10, **diversity(varied))
-    assert [finding.verdict for finding in findings] == ["good", "good", "good"]
-
-
-def test_vanishing_noise_is_reported():
-    finding = diagnose([record(e, 1.0, noise=1e-3) for e in range(20)], burn_in=0)[0]
-    assert "raise the temperature" in finding.text
