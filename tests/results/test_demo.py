@@ -1,34 +1,40 @@
 """The demonstration's table."""
 
+from __future__ import annotations
+
 import pytest
 
-from sparsemble.recipes import load_recipe
-from sparsemble.results.demo import comparison
-from sparsemble.results.running import run_recipe
+from sparsemble.ensemble.cost import EnsembleCost
+from sparsemble.results.demo import Repeat, comparison, demonstrate, in_words
+from sparsemble.tasks import Classification, Score
 
-QUICK = {
-    "chain.chains": 1,
-    "chain.epochs": 6,
-    "chain.burn_in": 2,
-    "chain.interval": 2,
-    "retrain.epochs": 1,
-}
+METRICS = [metric for metric in Classification(num_classes=2).metrics if metric.shown]
 
 
-@pytest.fixture(scope="module")
-def results(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("runs")
-    recipes = [load_recipe("digits", QUICK | {"prune.sparsity": share}) for share in (0.5, 0.9)]
-    return [run_recipe(recipe, folder / str(k)) for k, recipe in enumerate(recipes)]
+def repeat(dense: float, ours: float) -> Repeat:
+    def score(nll: float) -> Score:
+        figures = {"error": 0.03, "nll": nll, "ece": 0.01, "brier": 0.1}
+        return Score(
+            name="", count=10, curve={k: [v] for k, v in figures.items()}, members={}, diversity=0.0
+        )
+
+    cost = EnsembleCost(parameters=60, flops=180, dense_parameters=100, dense_flops=200, bytes=0)
+    return Repeat(score(dense), score(ours), cost)
 
 
-def test_the_demonstration_compares_one_dense_network_with_both_ensembles(results):
-    dense, ours = results
-    table = comparison(dense, ours)
-    assert [row[0] for row in table.rows] == [
-        "SGD, 1 dense network (mean of 2)",
-        "SGD ensemble of 2",
-        "Sparse structured ensemble of 2",
-    ]
-    assert table.rows[0][4:] == ("1.00×", "1.00×", "1.00×")
-    assert table.rows[2][1] == f"{100 * ours.score['error']:.2f}"
+def test_differences_come_with_their_standard_error():
+    found = [repeat(0.12, 0.10), repeat(0.10, 0.09), repeat(0.11, 0.11)]
+    dense, ours, apart = comparison(found, METRICS).rows
+    assert dense[1:3] == ("3.00", "0.1100")
+    assert ours[2:] == ("0.1000", "0.0100", "0.60×", "0.90×")
+    assert apart[1:3] == ("0.00 ± 0.00", "-0.0100 ± 0.0058")
+    assert in_words(found, METRICS) == (
+        "For the price of one network: NLL differs by -0.0100 ± 0.0058 (standard error), and is "
+        "lower in 2 of 3 repeats."
+    )
+
+
+@pytest.mark.slow
+def test_a_repeat_learns_within_the_budget(console):
+    table, _ = demonstrate(console, repeats=1)
+    assert [float(cell.rstrip("×")) <= 1 for cell in table.rows[1][-2:]] == [True, True]

@@ -233,7 +233,7 @@ def search(
 
 @app.command()
 def demo(threads: Threads = None) -> None:
-    """Learn on the embedded digits, beside dense baselines, and print one table.
+    """Learn on the embedded digits, ten times, beside dense networks, and print one table.
 
     Example: sparsemble demo
     """
@@ -242,4 +242,6 @@ def demo(threads: Threads = None) -> None:
     # Networks this small only lose by sharing their work between threads.
     train_with(threads or 1)
     console = results_console()
-    console.print(demonstrate(progress_console()))
+    table, sentence = demonstrate(progress_console())
+    console.print(table)
+    console.print(sentence)

@@ -15,15 +15,15 @@ _TEST_SIZE = 897
 
 
 @lru_cache(maxsize=1)
-def digits() -> tuple[Dataset, Dataset]:
-    """The training set (900 images) and the test set (897), split once and for all.
+def digits(seed: int = 0) -> tuple[Dataset, Dataset]:
+    """The training set (900 images) and the test set (897), split by a seed.
 
     >>> train, test = digits()
     >>> train.inputs.shape, len(test)
     (torch.Size([900, 64]), 897)
     """
     images, labels = arrays("digits")
-    order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(0)).numpy()
+    order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed)).numpy()
     data = as_dataset(
         images[order].astype(np.float32),
         labels[order],
