@@ -4,7 +4,8 @@ Members differ in size, so their parameters are padded with zeros and stacked al
 member dimension; a padded unit is read with weight zero, so outputs are the members' own. Their
 inputs are padded to the union of what any of them reads: samples of one chain read nearly the
 same, and the first layer of all members is then a single product. Feed-forward stacks run
-feature-major (`features × batch`), every further layer one `baddbmm`; other networks run through
+feature-major (`features × batch`), every further layer one `baddbmm`; a few examples are predicted
+example-major, where matrices are better multiplied by vectors. Other networks run through
 `torch.vmap`.
 
 The stack is derived from the members and writes back to them; it is never saved itself.
@@ -13,6 +14,7 @@ The stack is derived from the members and writes back to them; it is never saved
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +26,8 @@ from sparsemble.networks.layers import flat_layers, is_elementwise
 
 _CHUNK = 512
 """Examples computed at a time when predicting: the activations then stay in the CPU's cache."""
+_FEW = 16
+"""Fewer examples than these are predicted example-major."""
 
 
 class Stack:
@@ -54,10 +58,13 @@ class Stack:
             name: self._padded(name, [member.masks[name] for member in members])
             for name in members[0].masks
         }
-        self._layers = list(flat_layers(self.network))
+        self._reads = self._partial_reads()
+        layers = list(flat_layers(self.network))
         plain = (nn.Linear, nn.Dropout, nn.Flatten, GaussianNoise)
-        known = all(type(layer) in plain or is_elementwise(layer) for _, layer in self._layers)
-        self._forward = self._feedforward if known else self._any_network
+        self._is_flat = all(type(layer) in plain or is_elementwise(layer) for _, layer in layers)
+        self._layers = [pair for pair in layers if type(pair[1]) is not nn.Flatten]
+        self._lasting = [pair for pair in self._layers if type(pair[1]) is not nn.Dropout]
+        self._row_steps = [self._on_rows(*pair) for pair in self._lasting] if self._is_flat else []
 
     def train(self, mode: bool = True) -> None:
         """Switch dropout on or off."""
@@ -65,20 +72,29 @@ class Stack:
 
     def __call__(self, inputs: Tensor) -> Tensor:
         """Outputs of every member, `(members, batch, outputs)`."""
-        return self._forward(inputs)
+        return self._in_columns(inputs, self._layers) if self._is_flat else self._mapped(inputs)
 
+    @torch.no_grad()
     def predict(
         self, inputs: Tensor, then: Callable[[Tensor], Tensor] = lambda outputs: outputs
     ) -> Tensor:
         """`then(outputs)` of every member without gradients, in chunks that bound the memory."""
+        if len(inputs) <= _CHUNK:
+            return then(self._predicted(inputs))
+        return torch.cat([then(self._predicted(part)) for part in inputs.split(_CHUNK)], dim=1)
+
+    def _predicted(self, inputs: Tensor) -> Tensor:
+        """Outputs without dropout."""
+        if self._is_flat and len(inputs) < _FEW:
+            return self._in_rows(inputs)
+        if self._is_flat:
+            return self._in_columns(inputs, self._lasting)
         was_training = self.network.training
         self.train(False)
         try:
-            with torch.no_grad():
-                parts = [then(self._forward(chunk)) for chunk in inputs.split(_CHUNK)]
+            return self._mapped(inputs)
         finally:
             self.train(was_training)
-        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
 
     def write_back(self) -> None:
         """Copy the stacked parameters into the members."""
@@ -107,29 +123,59 @@ class Stack:
         ]
         return torch.meshgrid(*positions, indexing="ij")
 
-    def _selected(self, inputs: Tensor) -> Tensor:
-        """The inputs that any member reads."""
+    def _partial_reads(self) -> tuple[Tensor, int] | None:
+        """The inputs that any member reads, and how many there are, if some are read by none."""
+        device = next(iter(self.parameters.values())).device
         for space, union in self._shared.items():
             size = self.members[0].origin.sizes[space]
             if len(union) < size:
-                return selected(inputs, union.to(inputs.device), size)
-        return inputs
+                return union.to(device), size
+        return None
 
-    def _feedforward(self, inputs: Tensor) -> Tensor:
+    def _selected(self, inputs: Tensor) -> Tensor:
+        return inputs if self._reads is None else selected(inputs, *self._reads)
+
+    def _in_columns(self, inputs: Tensor, layers: Sequence[tuple[str, nn.Module]]) -> Tensor:
+        """One example per column, layer by layer."""
         hidden = self._selected(inputs).flatten(1).t()
-        for name, layer in self._layers:
+        for name, layer in layers:
             if type(layer) is nn.Linear:
-                prefix = f"{name}." if name else ""
-                weight = self.parameters[f"{prefix}weight"]
-                hidden = _batched_linear(hidden, weight, self.parameters.get(f"{prefix}bias"))
+                hidden = _times_columns(hidden, *self._weight_and_bias(name))
             elif type(layer) is GaussianNoise:
-                noise = self.parameters[f"{name}.log_variance"].unsqueeze(2)
-                hidden = torch.cat([hidden, noise.expand_as(hidden)], dim=1)
-            elif type(layer) is not nn.Flatten:
+                noise = self.parameters[f"{name}.log_variance"].unsqueeze(1)
+                hidden = _beside(noise, hidden.mT).mT
+            else:
                 hidden = layer(hidden)
         return hidden.transpose(1, 2)
 
-    def _any_network(self, inputs: Tensor) -> Tensor:
+    def _in_rows(self, inputs: Tensor) -> Tensor:
+        """One example per row, without dropout."""
+        hidden = self._selected(inputs).flatten(1).expand(len(self.members), -1, -1)
+        for step in self._row_steps:
+            hidden = step(hidden)
+        return hidden
+
+    def _on_rows(self, name: str, layer: nn.Module) -> Callable[[Tensor], Tensor]:
+        """A layer as a function of `(members, examples, features)`.
+
+        Its weights are looked up once: that takes as long as a small product.
+        """
+        if type(layer) is nn.Linear:
+            weight, bias = self._weight_and_bias(name)
+            if bias is None:
+                return partial(torch.bmm, mat2=weight.mT)
+            return partial(torch.baddbmm, bias.unsqueeze(1), batch2=weight.mT)
+        if type(layer) is GaussianNoise:
+            return partial(_beside, self.parameters[f"{name}.log_variance"].unsqueeze(1))
+        return layer
+
+    def _weight_and_bias(self, layer: str) -> tuple[Tensor, Tensor | None]:
+        prefix = f"{layer}." if layer else ""
+        return self.parameters[f"{prefix}weight"], self.parameters.get(f"{prefix}bias")
+
+    def _mapped(self, inputs: Tensor) -> Tensor:
+        """Any network, by `torch.vmap`."""
+
         def one(parameters: Mapping[str, Tensor], batch: Tensor) -> Tensor:
             outputs: Tensor = functional_call(self.network, dict(parameters), (batch,))
             return outputs
@@ -147,7 +193,7 @@ def _union_of_inputs(members: Sequence[Member]) -> dict[str, Tensor]:
     return {space.name: torch.cat([m.origin.units[space.name] for m in members]).unique()}
 
 
-def _batched_linear(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+def _times_columns(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """`W·h + b` for every member; `h` may still be shared by all of them."""
     members, out_features, in_features = weight.shape
     if hidden.ndim == 2:
@@ -157,3 +203,8 @@ def _batched_linear(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> Tens
     if bias is None:
         return torch.bmm(weight, hidden)
     return torch.baddbmm(bias.unsqueeze(2), weight, hidden)
+
+
+def _beside(noise: Tensor, hidden: Tensor) -> Tensor:
+    """`(members, examples, outputs)`, and as many features again: noise that all examples have."""
+    return torch.cat([hidden, noise.expand_as(hidden)], dim=2)
