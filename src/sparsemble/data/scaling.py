@@ -25,7 +25,7 @@ class Scaling(nn.Module):
     @property
     def is_identity(self) -> bool:
         """Does it change nothing? Asked anew every time: a loaded state may bring other buffers."""
-        return not bool(self.shift.any()) and bool((self.factor == 1).all())
+        return not _is_other(self.shift, 0.0) and not _is_other(self.factor, 1.0)
 
     @classmethod
     def by(cls, factor: float) -> Scaling:
@@ -76,9 +76,10 @@ class Scaling(nn.Module):
         """Scaled values as floats."""
         dtype = values.dtype if values.is_floating_point() else self.factor.dtype
         values = values.to(dtype)
-        if self.is_identity:
-            return values
-        return (values - self.shift.to(values)) * self.factor.to(values)
+        shift, factor = self.shift, self.factor
+        if _is_other(shift, 0.0):
+            values = values - shift.to(values)
+        return values * factor.to(values) if _is_other(factor, 1.0) else values
 
     def undo(self, values: Tensor) -> Tensor:
         """From scaled values back to raw ones."""
@@ -87,6 +88,11 @@ class Scaling(nn.Module):
     def undo_variance(self, variances: Tensor) -> Tensor:
         """From variances of scaled values to those of raw ones."""
         return variances / self.factor.to(variances).square()
+
+
+def _is_other(values: Tensor, number: float) -> bool:
+    """Is any of the values another number? Asked at every prediction: one value is quickly told."""
+    return values.item() != number if values.ndim == 0 else bool((values != number).any())
 
 
 def _at(values: Tensor, share: float) -> Tensor:
