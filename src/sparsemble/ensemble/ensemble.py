@@ -14,7 +14,7 @@ from sparsemble.devices import usable_device
 from sparsemble.ensemble.cost import EnsembleCost, ensemble_cost
 from sparsemble.ensemble.runner import Runner
 from sparsemble.errors import InputError
-from sparsemble.members import Member, Stack, with_sparse_layers
+from sparsemble.members import Member, Stack, Versions, with_sparse_layers
 from sparsemble.networks.layers import without_addresses
 from sparsemble.structure import Layout
 from sparsemble.tasks import Evaluation, Score, Scorer, Task, Uncertainty
@@ -49,8 +49,9 @@ class Ensemble(nn.Module):
         self.members = nn.ModuleList(members)
         self.task = task.model_copy(deep=True)
         self.scalings = nn.ModuleDict(self.task.scalings)
+        self._versions: Versions | None = None
         self._stack: Stack | None = None
-        self._networks: list[nn.Module] | None = None
+        self._networks: list[nn.Module] = []
 
     # Members
 
@@ -93,36 +94,31 @@ class Ensemble(nn.Module):
         """Parameters, FLOPs and bytes by the paper's rules."""
         return ensemble_cost(self)
 
-    def _apply(self, *how: Any, **also: Any) -> Ensemble:
-        """Whatever moves or casts the members makes their stack out of date."""
-        self.refresh()
-        super()._apply(*how, **also)  # type: ignore[no-untyped-call]
-        return self
-
-    def load_state_dict(self, *how: Any, **also: Any) -> Any:
-        """Other weights make the stack out of date, too."""
-        self.refresh()
-        return super().load_state_dict(*how, **also)
-
     def stack(self) -> Stack | None:
-        """The members stacked, made anew after `refresh`; `None` if they cannot be."""
-        if self._stack is None and Stack.fits(list(self)):
-            self._stack = Stack(list(self))
+        """The members stacked, with the weights they have now; `None` if they cannot be."""
+        self._keep_up()
         return self._stack
 
     def refresh(self) -> None:
-        """Forget what was made of the members: call this after changing their weights by hand."""
-        self._stack = None
-        self._networks = None
+        """Make anew what is made of the members, whose weights changed unseen (through `.data`)."""
+        self._versions = None
+
+    def _keep_up(self) -> None:
+        """Make what predicts of the members, if that is not done or if they have changed since."""
+        if self._versions is not None and self._versions.hold():
+            return
+        members = self._list()
+        stacks = Stack.fits(members)
+        self._stack = Stack(members) if stacks else None
+        self._networks = [] if stacks else [_on_sparse_layers(member.eval()) for member in members]
+        self._versions = Versions(self.members)
 
     # Predictions
 
     def runner(self) -> Runner:
         """All members on the same inputs; recurrent ones begin from the zero state."""
-        stack = self.stack()
-        if stack is None and self._networks is None:
-            self._networks = [_on_sparse_layers(member.eval()) for member in self]
-        return Runner(self.task, stack or self._networks or [])
+        self._keep_up()
+        return Runner(self.task, self._stack or self._networks)
 
     def forward(self, inputs: Tensor) -> Tensor:
         """The members' prediction together: of classifiers their mean probabilities."""

@@ -28,15 +28,15 @@ class Runner:
 
     def __init__(self, task: Task, members: Stack | Sequence[nn.Module]) -> None:
         self._scaling: Scaling | None = task.scalings.get("inputs")
-        self._stack = members if isinstance(members, Stack) else None
-        self._forwards = []
-        network = members.network if isinstance(members, Stack) else members[0]
-        if not isinstance(members, Stack):
+        if isinstance(members, Stack):
+            self._stack: Stack | None = members
+            parameter = next(iter(members.parameters.values()))
+        else:
+            self._stack = None
             self._forwards = [task.forward(network) for network in members]
-        parameter = next(network.parameters())
+            parameter = next(members[0].parameters())
         self._device, self._dtype = parameter.device, parameter.dtype
 
-    @torch.no_grad()
     def __call__(self, inputs: Tensor, then: Then = _unchanged) -> Tensor:
         """`then(outputs)` of every member for raw inputs, `(members, …)`.
 
@@ -49,4 +49,5 @@ class Runner:
             inputs = self._scaling(inputs).to(self._dtype)
         if self._stack is not None:
             return self._stack.predict(inputs, then)
-        return torch.stack([then(forward(inputs)) for forward in self._forwards])
+        with torch.no_grad():
+            return torch.stack([then(forward(inputs)) for forward in self._forwards])

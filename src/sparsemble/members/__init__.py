@@ -4,10 +4,12 @@ from sparsemble.members.compaction import compact, compact_further, filled, load
 from sparsemble.members.member import Member
 from sparsemble.members.sparse_layers import with_sparse_layers
 from sparsemble.members.stack import Stack
+from sparsemble.members.versions import Versions
 
 __all__ = [
     "Member",
     "Stack",
+    "Versions",
     "compact",
     "compact_further",
     "filled",
