@@ -10,11 +10,12 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from feedforward_networks import dense_network, sparse_ensemble
+from feedforward_networks import DIGITS, MNIST_96, MNIST_HALF, dense_network, sparse_ensemble
 from timing import alternate, report
-from torch import Tensor
+from torch import Tensor, nn
 
 from sparsemble.data import ArrayBatches, as_dataset
+from sparsemble.ensemble import Ensemble
 from sparsemble.layouts import layout_of
 from sparsemble.members import Member
 from sparsemble.priors import GroupSparse, NoPrior
@@ -147,24 +148,46 @@ def retraining() -> None:
 
 
 def predicting() -> None:
-    ensemble = sparse_ensemble()
-    dense = dense_network().eval()
-    ratio = ensemble.cost.flops_ratio
-    for count, rounds, repeats in ((10_000, 7, 1), (1, 15, 50)):
-        inputs = torch.rand(count, 784, generator=torch.Generator().manual_seed(1))
+    """Times over FLOPs: beside a plain module, and beside an ensemble of that one network."""
+    for name, count, structure in (
+        ("18 of MNIST", 18, MNIST_96),
+        ("6 of digits", 6, DIGITS),
+        ("2 of MNIST", 2, MNIST_HALF),
+    ):
+        ensemble, dense = sparse_ensemble(count, structure), structure.dense().eval()
+        alone = Ensemble([Member.dense(dense, layout_of(dense))], Classification())
+        ratio = ensemble.cost.flops_ratio
+        for examples, bound, rounds, repeats in ((1, 1.5, 51, 20), (1000, 1.15, 15, 1)):
+            predicting_examples(
+                (ensemble, alone, dense),
+                torch.rand(examples, structure.sizes[0]),
+                f"predicting {examples}, {name}",
+                (ratio, bound * ratio),
+                rounds=rounds,
+                repeats=repeats,
+            )
 
-        @torch.no_grad()
-        def one(inputs: Tensor = inputs) -> Tensor:
-            return dense(inputs).softmax(-1)
 
-        @torch.no_grad()
-        def many(inputs: Tensor = inputs) -> Tensor:
-            return ensemble(inputs)
+def predicting_examples(
+    networks: tuple[Ensemble, Ensemble, nn.Module],
+    inputs: Tensor,
+    label: str,
+    flops_and_bound: tuple[float, float],
+    **how: int,
+) -> None:
+    ensemble, alone, dense = networks
+    flops, bound = flops_and_bound
 
-        times = alternate({"ours": many, "dense": one}, rounds=rounds, repeats=repeats)
-        images = "1 image" if count == 1 else f"{count:,} images"
-        label = f"predicting {images}, 18 members ÷ 1 dense (FLOPs ÷: {ratio:.2f})"
-        report(label, times["ours"], times["dense"], 1.3 * ratio if count > 1 else None)
+    @torch.no_grad()
+    def plain() -> Tensor:
+        return dense(inputs).softmax(-1)
+
+    times = alternate(
+        {"ours": lambda: ensemble(inputs), "alone": lambda: alone(inputs), "plain": plain}, **how
+    )
+    for key, reference in (("plain", "1 dense"), ("alone", "an Ensemble of 1 dense")):
+        text = f"{label} ÷ {reference} (FLOPs ÷: {flops:.2f})"
+        report(text, times["ours"], times[key], bound)
 
 
 def prior_growth() -> None:
