@@ -4,8 +4,9 @@ from pathlib import Path
 
 import kept
 
-from paper import mnist, ptb, ptb_tables
+from paper import beyond, mnist, ptb, ptb_tables
 from paper.mnist_tables import table1, table2
+from sparsemble.pages.document import chart_file
 from sparsemble.results.tables import put_into
 from sparsemble.store import read_json
 
@@ -19,6 +20,14 @@ def test_tables_say_what_was_not_run(tmp_path):
     assert {row[2] for row in rows} == {"not run"}
     assert [row[-1] for row in rows] == ["1.66", "1.49", "1.53", "1.26", "1.39", "1.26", "1.29"]
     assert table2(results).rows == ()
+
+
+def test_beyond_the_paper_every_row_has_its_dense_networks(tmp_path):
+    assert {row[2] for row in beyond.table(beyond.results_in(tmp_path)).rows} == {"not run"}
+    names = [job.result.stem for job in beyond.jobs(seeds=1, out=tmp_path)]
+    assert names == [
+        f"{name}-seed0" for row in ("mnist-budget", "mnist-warps") for name in (row, f"{row}-dense")
+    ]
 
 
 def test_our_rows_run_before_the_baselines(tmp_path):
@@ -35,6 +44,10 @@ def test_the_readme_shows_the_tables_of_the_committed_results(tmp_path):
     copy.write_bytes((ROOT / "docs" / "results.md").read_bytes())
     results = mnist.results_in(ROOT / "paper" / "results" / "mnist")
     put_into(copy, "mnist", (table1(results), table2(results)))
+    found = beyond.results_in(ROOT / "paper" / "results" / "mnist")
+    put_into(copy, "beyond", [beyond.table(found)])
+    drawn = chart_file(beyond.picture(found, results))
+    assert drawn == (ROOT / "docs" / "mnist.svg").read_text()
     language = ptb.results_in(ROOT / "paper" / "results" / "ptb", "small")
     put_into(copy, "ptb small", ptb_tables.tables(language, "small"))
     put_into(copy, "benchmarks", [kept.table(read_json(ROOT / kept.FILE))])

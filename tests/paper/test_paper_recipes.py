@@ -11,6 +11,7 @@ from paper import mnist, ptb
 from paper.recipes import paper_recipe, ptb_names
 from sparsemble.errors import InputError
 from sparsemble.recipes import load_recipe
+from sparsemble.recipes.baselines import dense_recipe
 from sparsemble.results.result import read_result
 from sparsemble.search.search import read_search
 
@@ -60,8 +61,13 @@ def test_a_row_can_be_had_as_a_recipe_file(tmp_path):
 @pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
 def test_a_committed_result_was_made_by_the_recipe_of_its_row(path):
     recipe = read_result(path).recipe
-    assert path.stem == f"{recipe.name}-seed{recipe.seed}"
-    assert recipe == paper_recipe(recipe.name, {"seed": recipe.seed})
+    name = path.stem.removesuffix(f"-seed{recipe.seed}")
+    if name.endswith("-dense"):
+        row = dense_recipe(paper_recipe(name.removesuffix("-dense"), {"seed": recipe.seed}))
+        row = row.model_copy(update={"description": recipe.description})
+    else:
+        row = paper_recipe(name, {"seed": recipe.seed})
+    assert recipe == row
 
 
 def test_there_are_results_of_every_row_on_mnist():

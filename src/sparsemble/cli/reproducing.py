@@ -90,6 +90,44 @@ def mnist(
 
 
 @reproduce.command()
+def beyond(
+    seeds: Seeds = 3,
+    out: Out = None,
+    work: Work = Path("runs/beyond"),
+    jobs: Jobs = 1,
+    tables: OnlyTables = False,
+    into: Into = None,
+    picture: Annotated[
+        Path | None, typer.Option("--picture", help="Draw quality against cost in this SVG file.")
+    ] = None,
+    data: DataFolder = None,
+    threads: Threads = None,
+    paper: Paper = None,
+) -> None:
+    """Beyond the paper: MNIST for the price of one network, beside dense networks.
+
+    It takes hours; what is finished stays, and the same command goes on.
+
+    Example: sparsemble reproduce beyond --tables
+    """
+    from sparsemble.pages.document import chart_file
+    from sparsemble.store import write_atomically
+
+    folder = _paper_folder(paper)
+    beyond, mnist = _modules(folder, "beyond", "mnist")
+    out = out or folder / "results" / "mnist"
+    train_with(threads)
+    if not tables:
+        _run(beyond.jobs(seeds=seeds, out=out), _workplace(work, jobs, data))
+    found = beyond.results_in(out)
+    _tell_count(found.values(), out)
+    _show([beyond.table(found)], "beyond", into)
+    if picture is not None:
+        drawn = beyond.picture(found, mnist.results_in(out))
+        write_atomically(picture, chart_file(drawn).encode())
+
+
+@reproduce.command()
 def ptb(
     size: Annotated[
         str, typer.Option("--size", help="Of the networks: small, medium or large.")

@@ -76,7 +76,7 @@ class Bars:
 
 @dataclass(frozen=True)
 class Spot:
-    """A point with its name beside it; those of one `tone` are joined in their order."""
+    """A point with its name beside it."""
 
     name: str
     x: float
@@ -323,8 +323,12 @@ def spot_chart(
     *,
     x_label: str,
     y_label: str,
+    joined: bool = False,
 ) -> Markup:
-    """A few named points, those not finite left out; the horizontal axis goes by logarithm."""
+    """A few named points, those not finite left out; the horizontal axis goes by logarithm.
+
+    If asked, those of one tone are joined in their order.
+    """
     spots = [spot for spot in spots if math.isfinite(spot.x + spot.y)]
     ys = axis([spot.y for spot in spots], BOTTOM, TOP)
     left = left_edge(map(tick_label, ys.ticks))
@@ -332,7 +336,7 @@ def spot_chart(
     plot = Plot(xs, ys)
     places = [(xs(spot.x), ys(spot.y)) for spot in spots]
     shapes = [*frame(plot, f"{x_label}, log scale", y_label, list(map(tick_label, xs.ticks)))]
-    for tone in dict.fromkeys(spot.tone for spot in spots):
+    for tone in dict.fromkeys(spot.tone for spot in spots) if joined else ():
         own = [place for place, spot in zip(places, spots, strict=True) if spot.tone == tone]
         shapes.append(path(f"line t{tone} faint", through(own)))
     taken = [(x - 5, y - 5, x + 5, y + 5) for x, y in places]
@@ -346,10 +350,11 @@ def spot_chart(
 def _free_place(x: float, y: float, wide: float, taken: list[_Box]) -> tuple[float, float]:
     """Where a word beside a point covers nothing else, and is not cut off; it is taken then."""
     rights, lefts, middles = x + 9, x - 9 - wide, x - wide / 2
+    beside, above_or_below = (rights, lefts), (middles, x - 4, x + 4 - wide)
     places = [
         (across, y + down)
-        for down in (4, -8, 18, -22, 32, -36, 46)
-        for across in ((rights, lefts) if down == 4 else (middles, rights, lefts))
+        for down in (4, -9, 19, -22, 32)
+        for across in (beside if down == 4 else above_or_below)
     ]
     boxes = {place: (place[0], place[1] - 11, place[0] + wide, place[1] + 3) for place in places}
     free = (

@@ -16,6 +16,9 @@ from markupsafe import Markup
 from sparsemble.pages.blocks import Section
 from sparsemble.pages.render import render
 
+_WIDTH = 720
+"""Of a chart in a file of its own, in pixels."""
+
 
 def document(
     title: str,
@@ -36,7 +39,7 @@ def document(
         chips: A few words each on what the page is about.
         footer: What stands at its end.
     """
-    style, script = (_resource(name) for name in ("report.css", "report.js"))
+    style, script = _style("colours", "report", "chart"), _resource("report.js")
     page = render(
         "pages/templates/page.html",
         title=title,
@@ -50,6 +53,18 @@ def document(
         digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )
     return str(page)
+
+
+def chart_file(chart: Markup) -> str:
+    """A chart as an SVG file of its own."""
+    opened = f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" '
+    style = f"<style>{_style('colours', 'chart')}</style>"
+    first, _, rest = str(chart).partition("<title>")
+    return f"{first.replace('<svg ', opened, 1)}{style}\n<title>{rest}"
+
+
+def _style(*names: str) -> Markup:
+    return Markup("").join(_resource(f"{name}.css") for name in names)
 
 
 def _resource(name: str) -> Markup:

@@ -83,8 +83,8 @@ def block(tables: Sequence[Table]) -> str:
     return "\n".join(f"{table.title}\n\n{table.markdown()}\n" for table in tables)
 
 
-def mean_and_deviation(values: Sequence[float]) -> str:
+def mean_and_deviation(values: Sequence[float], digits: int = 2) -> str:
     """`mean ± standard deviation`, the latter only if there is one."""
     if len(values) < 2:
-        return f"{values[0]:.2f}"
-    return f"{statistics.mean(values):.2f} ± {statistics.stdev(values):.2f}"
+        return f"{values[0]:.{digits}f}"
+    return f"{statistics.mean(values):.{digits}f} ± {statistics.stdev(values):.{digits}f}"

@@ -145,10 +145,12 @@ def chosen_rows(wanted: Sequence[str], known: Sequence[str], where: str) -> list
     return list(wanted or known)
 
 
-def seeded_jobs(recipe: Recipe, seeds: int, out: Path) -> list[Job]:
-    """A recipe with seeds 0, 1, …"""
+def seeded_jobs(recipe: Recipe, seeds: int, out: Path, name: str = "") -> list[Job]:
+    """A recipe with seeds 0, 1, …; results are called by its name, or by another."""
     return [
-        Job(recipe.model_copy(update={"seed": seed}), out / f"{recipe.name}-seed{seed}.json")
+        Job(
+            recipe.model_copy(update={"seed": seed}), out / f"{name or recipe.name}-seed{seed}.json"
+        )
         for seed in range(seeds)
     ]
 

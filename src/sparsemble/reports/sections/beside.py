@@ -37,6 +37,7 @@ def _chart(priced: Prices, place: int) -> Figure:
         spots,
         x_label="FLOPs of one dense network = 1",
         y_label=metric.title,
+        joined=True,
     )
     better = "Lower" if metric.better == "lower" else "Higher"
     return Figure(title, drawing, f"{better} is better, and further left is cheaper.")
