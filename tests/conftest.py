@@ -54,7 +54,8 @@ def short_recipes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in builtin_names():
         text = recipe_toml(name)
         if name.startswith(("digits", "diabetes")):
-            text = re.sub(r"^(epochs|interval) = (\d+)0$", r"\1 = \2", text, flags=re.MULTILINE)
+            tenth = r"^(epochs|burn_in|interval) = (\d+)0$"
+            text = re.sub(tenth, r"\1 = \2", text, flags=re.MULTILINE)
         (folder / f"{name}.toml").write_text(text)
     return folder
 

@@ -43,3 +43,9 @@ def test_bytes_that_do_not_hold_the_biases_are_refused():
 def test_a_budget_that_limits_nothing_is_refused(fields, message):
     with pytest.raises(ValueError, match=message):
         Budget(**fields)
+
+
+def test_a_latency_alone_lets_hope_for_as_many_flops():
+    assert Budget(latency=0.8).share_of_flops == 0.8
+    assert Budget(latency=0.8, flops=0.5).share_of_flops == 0.5
+    assert Budget(bytes=10).share_of_flops is None

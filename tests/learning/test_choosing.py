@@ -109,3 +109,37 @@ def test_choosing_needs_a_budget_of_the_whole_ensemble():
         recipe(choose=True)
     with pytest.raises(ValueError, match="choose = true needs a budget"):
         recipe(prune=PruneSettings(flops=0.5, per="member"), choose=True)
+
+
+def timed(monkeypatch, *times):
+    """Predictions take so long, one measurement after the other."""
+    found = iter(times)
+    monkeypatch.setattr(
+        "sparsemble.learning.pipeline.prediction_times", lambda *_: {1: next(found), 1000: 0.1}
+    )
+
+
+def limited(latency):
+    prune = PruneSettings(flops=1.0, parameters=0.8, latency=latency, steps=2)
+    return recipe(prune=prune, choose=True)
+
+
+def test_members_that_take_too_long_are_not_chosen(arrays, tmp_path, monkeypatch):
+    timed(monkeypatch, 1.3, 1.2, 0.9, 1.1, 2.0, 2.0)
+    learned = sparsemble.learn(network(), arrays, limited(1.0), folder=tmp_path)
+    assert [c.latency for c in learned.candidates[:4]] == [1.3, 1.2, 0.9, 1.1]
+    assert learned.chosen == 2
+    timed(monkeypatch)  # what was measured once is not measured again
+    again = sparsemble.learn(network(), arrays, limited(1.0), folder=tmp_path)
+    assert again.candidates == learned.candidates
+
+
+def test_a_latency_that_no_members_have_is_refused_with_the_least_there_is(arrays, monkeypatch):
+    timed(monkeypatch, 1.5, 1.25, *[1.5] * 6)
+    with pytest.raises(InputError, match=r"prune.latency = 0.5 is too small: .* 1.2 times as long"):
+        sparsemble.learn(network(), arrays, limited(0.5))
+
+
+def test_a_latency_is_for_members_that_are_chosen():
+    with pytest.raises(ValueError, match=r"prune.latency = 1 needs choose = true"):
+        recipe(prune=PruneSettings(flops=1.0, latency=1.0))

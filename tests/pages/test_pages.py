@@ -9,6 +9,7 @@ import re
 import struct
 import zlib
 from html.parser import HTMLParser
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -21,12 +22,14 @@ from sparsemble.pages.charts import (
     Bars,
     Line,
     Mark,
+    Spot,
     bar_chart,
     line_chart,
     reliability_chart,
     scatter_chart,
+    spot_chart,
 )
-from sparsemble.pages.document import document
+from sparsemble.pages.document import chart_file, document
 from sparsemble.pages.images import grey_png, ink_png
 from sparsemble.pages.numbers import duration
 from sparsemble.pages.render import render
@@ -314,3 +317,22 @@ def test_labels_are_moved_apart_in_order():
 )
 def test_durations_are_said_plainly(seconds, said):
     assert duration(seconds) == said
+
+
+def test_the_names_of_points_lie_beside_them_and_apart():
+    spots = [Spot(f"name {k}", 1 + k / 50, 0.5, tone=k % 2, tip=f"tip {k}") for k in range(4)]
+    chart = spot_chart("t", "d", [*spots, Spot("no", math.nan, 1)], x_label="x", y_label="y")
+    assert [dot["data-tip"] for dot in shapes(chart, "dot")] == [f"tip {k}" for k in range(4)]
+    assert re.findall(r">(name \d)<", chart) == [f"name {k}" for k in range(4)]
+    places = {(word["x"], word["y"], word["class"]) for word in shapes(chart, "label")}
+    assert len(places) == 4
+    assert shapes(chart, "line") == []
+    joined = spot_chart("t", "d", spots, x_label="x", y_label="y", joined=True)
+    assert len(shapes(joined, "line")) == 2
+
+
+def test_a_chart_can_be_a_file_of_its_own():
+    chart = spot_chart("t", "d", [Spot("a", 1, 2)], x_label="x", y_label="y")
+    root = ElementTree.fromstring(chart_file(chart))
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert "--t0" in root.find("{http://www.w3.org/2000/svg}style").text

@@ -17,7 +17,7 @@ class Budget(Settings):
     """Limits for all members together; what is not given is not limited.
 
     >>> Budget(flops=1.0, parameters=0.7)
-    Budget(flops=1.0, parameters=0.7, bytes=None)
+    Budget(flops=1.0, parameters=0.7, bytes=None, latency=None)
     """
 
     flops: Share | None = None
@@ -26,11 +26,14 @@ class Budget(Settings):
     """Weights, as a share of the dense network's."""
     bytes: Annotated[int, Field(ge=1)] | None = None
     """Size of the weights and biases that are left, as 32-bit floats."""
+    latency: Share | None = None
+    """Measured time of a prediction, as a multiple of the dense network's, of 1 and of 1000
+    examples, with the threads that are learned with."""
 
     @model_validator(mode="after")
     def _limits_something(self) -> Self:
-        if self.flops is self.parameters is self.bytes is None:
-            raise ValueError("a budget needs a limit: flops, parameters or bytes")
+        if self.flops is self.parameters is self.bytes is self.latency is None:
+            raise ValueError("a budget needs a limit: flops, parameters, bytes or latency")
         return self
 
     @property
@@ -42,6 +45,11 @@ class Budget(Settings):
         """
         given = self.model_dump(exclude_none=True)
         return ", ".join(f"{name} = {limit}" for name, limit in given.items())
+
+    @property
+    def share_of_flops(self) -> float | None:
+        """FLOPs that may be left: those given, or as many as the time of a prediction lets hope."""
+        return self.latency if self.flops is None else self.flops
 
     def weights(self, dense: EnsembleCost) -> float | None:
         """The share of the dense network's weights that may be left, by their number and bytes."""

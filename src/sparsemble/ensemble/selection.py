@@ -15,6 +15,11 @@ from sparsemble.tasks.scoring import figures_of
 
 def selected(ensemble: Ensemble, validation: Any, budget: Budget) -> list[int]:
     """The numbers of members that do best together: each in turn the one that helps most."""
+    if budget.latency is not None:
+        raise InputError(
+            f"latency = {budget.latency:g}: to measure it takes a dense network, as learn() has; "
+            "select members by flops, parameters or bytes"
+        )
     task = ensemble.task
     everything, truth = evidence_of(ensemble, task.evaluation(validation))
     chosen: list[int] = []

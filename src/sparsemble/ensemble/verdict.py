@@ -6,22 +6,17 @@ same data in the same way, if its first metric is not clearly worse, and if it t
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import torch
 
 from sparsemble.ensemble.comparison import Difference, compare
 from sparsemble.ensemble.ensemble import Ensemble
+from sparsemble.ensemble.timing import prediction_times
 from sparsemble.settings import Settings
 from sparsemble.store import read_json
-from sparsemble.tasks import Evaluation, Metric
-
-_REPEATS = 7
-_BATCHES = (1, 1000)
+from sparsemble.tasks import Metric
 
 
 class Verdict(Settings):
@@ -123,25 +118,3 @@ def judge(
         threads=torch.get_num_threads(),
         training=None if seconds is None else seconds[0] / max(seconds[1], 1e-9),
     )
-
-
-def prediction_times(
-    own: Ensemble, other: Ensemble, held: Evaluation, sizes: Sequence[int] = _BATCHES
-) -> dict[int, float]:
-    """The time that predicting takes, as a multiple of the other's, by the size of a batch.
-
-    Both take turns, so that what else the machine does hits them alike; medians are compared.
-    """
-    inputs, _ = next(iter(held.batches()))
-    ratios = {}
-    for size in sizes:
-        batch = inputs[:size]
-        times: tuple[list[float], list[float]] = ([], [])
-        for _ in range(_REPEATS + 1):
-            for ensemble, known in zip((own, other), times, strict=True):
-                began = time.perf_counter()
-                ensemble(batch)
-                known.append(time.perf_counter() - began)
-        mine, theirs = (median(known[1:]) for known in times)
-        ratios[len(batch)] = mine / theirs
-    return ratios

@@ -38,6 +38,8 @@ class Candidate:
     figure: float
     flops: float
     parameters: float
+    latency: float | None = None
+    """Measured, if that is limited: the longest time of a prediction, of the dense network's."""
 
     def __str__(self) -> str:
         what = "one averaged network" if self.members == 1 else f"{self.members} members"

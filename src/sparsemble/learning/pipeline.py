@@ -14,6 +14,7 @@ from torch import Tensor
 
 from sparsemble.ensemble import Ensemble
 from sparsemble.ensemble.comparison import is_better, log_scores
+from sparsemble.ensemble.timing import prediction_times
 from sparsemble.errors import InputError
 from sparsemble.learning.choosing import IN_TURN, TEACHERS, Candidate, by_chain, merged, recent
 from sparsemble.learning.fitting import Fitted
@@ -137,15 +138,49 @@ class Pipeline:
             helped = False
             for members, retrained in self._spent_on(means, teachers, how):
                 ensemble = Ensemble(members, self.fitted.task)
-                self.candidates.append(_candidate(ensemble, retrained, judged))
+                candidate = self._candidate(ensemble, retrained, judged)
+                self.candidates.append(candidate)
+                if how.latency is not None and (candidate.latency or 0) > how.latency:
+                    continue
                 scores = log_scores(ensemble, judged)
                 if best is None or is_better(scores, best[1]):
                     best, helped = (members, scores), True
                     self.chosen = len(self.candidates) - 1
-            if helped == (count == 1):  # more would not help
+            if best is not None and helped == (count == 1):  # more would not help
                 break
-        assert best is not None
+        if best is None:
+            fastest = min(candidate.latency or 0 for candidate in self.candidates)
+            raise InputError(
+                f"prune.latency = {how.latency:g} is too small: the fastest members took "
+                f"{fastest:.2g} times as long as the dense network; allow more, or fewer FLOPs"
+            )
         return best[0]
+
+    def _candidate(self, ensemble: Ensemble, retrained: bool, judged: Evaluation) -> Candidate:
+        cost = ensemble.cost
+        return Candidate(
+            members=len(ensemble),
+            retrained=retrained,
+            figure=ensemble.evaluate(judged)[ensemble.task.log_score],
+            flops=cost.flops_ratio,
+            parameters=cost.parameters_ratio,
+            latency=self._latency(ensemble, judged),
+        )
+
+    def _latency(self, ensemble: Ensemble, judged: Evaluation) -> float | None:
+        """How long a prediction takes; measured once, so that a resumed run chooses the same."""
+        how = self.recipe.prune
+        if how is None or how.latency is None:
+            return None
+        measured = [] if self.run is None else self.run.latencies()
+        number = len(self.candidates)
+        if number < len(measured):
+            return measured[number]
+        dense = Ensemble([Member.dense(self.fitted.blank, self.fitted.layout)], ensemble.task)
+        found = max(prediction_times(ensemble, dense.to(self.device), judged).values())
+        if self.run is not None:
+            self.run.save_latencies([*measured, found])
+        return found
 
     def _is_affordable(self, how: PruneSettings, count: int) -> bool:
         """Does the budget leave so many members a unit in every layer?"""
@@ -211,14 +246,3 @@ class Pipeline:
         if stage != "chain":
             folder.claim(self.identity)
         return folder
-
-
-def _candidate(ensemble: Ensemble, retrained: bool, judged: Evaluation) -> Candidate:
-    cost = ensemble.cost
-    return Candidate(
-        members=len(ensemble),
-        retrained=retrained,
-        figure=ensemble.evaluate(judged)[ensemble.task.log_score],
-        flops=cost.flops_ratio,
-        parameters=cost.parameters_ratio,
-    )

@@ -106,10 +106,11 @@ def plan(
     task = task or task_for(data)
     if augment is not None and not isinstance(augment, Augmentation):
         augment = augmentation_of(augment)
+    flops = budget.share_of_flops
     trial = Recipe(
         seed=seed,
         chain=ChainSettings(schedule=Constant(lr=0.01), augment=augment),
-        prune=PruneSettings(flops=budget.flops) if budget.flops is not None else None,
+        prune=None if flops is None else PruneSettings(flops=flops),
         choose=True,
     )
     device = usable_device(device)
@@ -121,7 +122,9 @@ def plan(
         raise InputError("settings are chosen on validation data: give some")
     planner = Planner(splits, augment=augment, seed=seed, device=device, callback=callback)
     weights = budget.weights(splits[0].dense_cost)
-    return planner.recipe(PruneSettings(flops=budget.flops, parameters=weights, steps=_ROUNDS))
+    return planner.recipe(
+        PruneSettings(flops=flops, parameters=weights, latency=budget.latency, steps=_ROUNDS)
+    )
 
 
 def _splits(task: Task, data: Any, validation: Any, seed: int) -> Iterator[tuple[Any, Any]]:

@@ -342,30 +342,40 @@ def spot_chart(
     taken = [(x - 5, y - 5, x + 5, y + 5) for x, y in places]
     for (x, y), spot in zip(places, spots, strict=True):
         shapes.append(dot(f"t{spot.tone}", x, y, 4.5, spot.tip))
-        corner = _free_place(x, y, _BOLD * text_width(spot.name), taken)
-        shapes.append(word(spot.name, f"label t{spot.tone}", *corner))
+        anchor, *place = _free_place(x, y, _BOLD * text_width(spot.name), taken)
+        shapes.append(word(spot.name, f"label t{spot.tone} {anchor}".rstrip(), *place))
     return svg(title, description, shapes)
 
 
-def _free_place(x: float, y: float, wide: float, taken: list[_Box]) -> tuple[float, float]:
-    """Where a word beside a point covers nothing else, and is not cut off; it is taken then."""
-    rights, lefts, middles = x + 9, x - 9 - wide, x - wide / 2
-    beside, above_or_below = (rights, lefts), (middles, x - 4, x + 4 - wide)
+def _free_place(x: float, y: float, wide: float, taken: list[_Box]) -> tuple[str, float, float]:
+    """Where a word beside a point covers nothing else, and is not cut off; it is taken then.
+
+    The class of words that begin, end or have their middle there comes first.
+    """
+    beside = [("", x + 9), ("end", x - 9)]
+    above_or_below = [("middle", x), ("", x - 4), ("end", x + 4)]
     places = [
-        (across, y + down)
+        (anchor, across, y + down)
         for down in (4, -9, 19, -22, 32)
-        for across in (beside if down == 4 else above_or_below)
+        for anchor, across in (beside if down == 4 else above_or_below)
     ]
-    boxes = {place: (place[0], place[1] - 11, place[0] + wide, place[1] + 3) for place in places}
     free = (
         place
-        for place, box in boxes.items()
+        for place in places
+        for box in [_box(place, wide)]
         if box[0] >= LEFT and box[1] >= 0 and box[2] <= WIDTH and box[3] <= BOTTOM
         if not any(_overlap(box, other) for other in taken)
     )
     found = next(free, places[0])
-    taken.append(boxes[found])
+    taken.append(_box(found, wide))
     return found
+
+
+def _box(place: tuple[str, float, float], wide: float) -> _Box:
+    """What words at a place cover."""
+    anchor, x, y = place
+    left = x - {"": 0, "middle": wide / 2, "end": wide}[anchor]
+    return left, y - 11, left + wide, y + 3
 
 
 def _overlap(one: _Box, other: _Box) -> bool:

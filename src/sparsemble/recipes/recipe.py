@@ -82,6 +82,8 @@ class Recipe(Settings):
                 "choose = true needs a budget of all members together: prune.flops or "
                 "prune.parameters"
             )
+        if how is not None and how.latency is not None and not self.choose:
+            raise ValueError(f"prune.latency = {how.latency:g} needs choose = true")
         return self
 
     @model_validator(mode="after")

@@ -41,7 +41,7 @@ from sparsemble.errors import CorruptFileError, InputError
 from sparsemble.extensions import permitted
 from sparsemble.recipes import Recipe
 from sparsemble.recipes.recipe import named_code
-from sparsemble.runs.notes import CheckpointNote, Note, RunNote, SampleNote, StageNote
+from sparsemble.runs.notes import CheckpointNote, LatencyNote, Note, RunNote, SampleNote, StageNote
 from sparsemble.runs.provenance import provenance
 from sparsemble.stages import ChainState, Sample
 from sparsemble.stages.history import EpochRecord, History, Jump, Record, Rollback, SampleRecord
@@ -213,6 +213,7 @@ class RunFolder:
         self.retrain = StageFolder(inside(path, "retrain"))
         self.pruned = inside(path, "pruned")
         self.ensemble = inside(path, "ensemble")
+        self._latencies = inside(path, "latencies.json")
         self.result = inside(path, "result.json")
         self.baseline = inside(path, "baseline")
         self.small = inside(path, "small")
@@ -246,6 +247,17 @@ class RunFolder:
         if not self._file.is_file():
             raise InputError(f"{self.path} is not a run folder: it has no run.json")
         return self._note().recipe
+
+    def latencies(self) -> list[float]:
+        """How long predictions of the candidates took, as far as that was measured."""
+        if not self._latencies.is_file():
+            return []
+        note: LatencyNote = LatencyNote.read_back(read_json(self._latencies), self._latencies)
+        return note.latencies
+
+    def save_latencies(self, latencies: Sequence[float]) -> None:
+        """Keep them."""
+        write_json(self._latencies, {"latencies": list(latencies)})
 
     def ensemble_code(self) -> tuple[str, ...]:
         """The import paths of task and network in the recipe; none is followed."""

@@ -88,3 +88,9 @@ class CheckpointNote(StateNote):
     rollbacks: Count
     lr_factor: Annotated[float, Field(strict=True, gt=0, le=1)]
     trace_lines: Count
+
+
+class LatencyNote(Note):
+    """How long predictions of the candidates took."""
+
+    latencies: list[float]

@@ -40,6 +40,9 @@ class PruneSettings(Settings):
     """FLOPs that are left, as a share of the dense network's: whole units go."""
     parameters: Share | None = None
     """Weights that are left, as a share of the dense network's: the largest stay."""
+    latency: Share | None = None
+    """Time of a prediction, of 1 and of 1000 examples, as a multiple of the dense network's; what
+    takes longer when measured is not chosen."""
     per: Literal["ensemble", "member"] = "ensemble"
     """Is the budget that of all members together, or of each?"""
     steps: Annotated[int, Field(ge=1)] = 1
@@ -67,7 +70,7 @@ class PruneSettings(Settings):
         """
         if self.sparsity is not None:
             return f"{100 * self.sparsity:.0f} %"
-        asked = {"FLOPs": self.flops, "parameters": self.parameters}
+        asked = {"FLOPs": self.flops, "parameters": self.parameters, "latency": self.latency}
         return ", ".join(f"{share}× {what}" for what, share in asked.items() if share is not None)
 
     def shares(self, members: int) -> list[tuple[float | None, float | None]]:
