@@ -13,6 +13,7 @@ from sparsemble.augmentations import InputDropout
 from sparsemble.errors import InputError
 from sparsemble.layouts import layout_of
 from sparsemble.learning import planning
+from sparsemble.learning.trials import Trial, Trials
 from sparsemble.priors import GroupSparse
 from sparsemble.samplers import Constant
 from sparsemble.stages.unit_pruning import least_flops
@@ -28,9 +29,9 @@ def short_trials(monkeypatch):
     monkeypatch.setattr(planning.Planner, "_length", lambda self: 20)
 
 
-def found_by(lr: float, figure: float) -> planning.Trial:
+def found(figure: float) -> Trial:
     """A trial whose every example has the same score."""
-    return planning.Trial(lr, torch.full((10,), figure), 0.5)
+    return Trial(torch.full((10,), figure), 0.5)
 
 
 def test_a_budget_is_kept_without_a_recipe_and_the_settings_are_told(arrays):
@@ -48,31 +49,31 @@ def test_the_rate_found_is_the_best_of_the_ladder(arrays, monkeypatch):
 
     def trial(self, lr, temperature, prior):
         if temperature:
-            return found_by(lr, 1.0)
+            return found(1.0)
         tried[lr] = abs(np.log(lr / 0.09))
-        return found_by(lr, tried[lr])
+        return found(tried[lr])
 
     monkeypatch.setattr(planning.Planner, "_trial", trial)
-    found = sparsemble.plan(network, arrays, Budget(flops=1.0))
-    assert isinstance(found.chain.schedule, Constant)
-    assert found.chain.schedule.lr == 0.1
+    recipe = sparsemble.plan(network, arrays, Budget(flops=1.0))
+    assert isinstance(recipe.chain.schedule, Constant)
+    assert recipe.chain.schedule.lr == 0.1
     assert list(tried) == [0.01, 0.03, 0.1, 0.3, 1.0]
 
 
 def test_penalty_and_temperature_are_the_best_that_were_tried(arrays, monkeypatch):
     def trial(self, lr, temperature, prior):
         if not isinstance(prior, GroupSparse):
-            return found_by(lr, lr)
+            return found(lr)
         rate = prior.penalty * self._batches.num_data
         figure = abs(np.log(rate / 0.1)) + abs(np.log10(temperature / 4e-3))
-        return found_by(lr, figure)
+        return found(figure)
 
     monkeypatch.setattr(planning.Planner, "_trial", trial)
-    found = sparsemble.plan(network, arrays, Budget(flops=1.0))
+    recipe = sparsemble.plan(network, arrays, Budget(flops=1.0))
     examples = round(0.8 * len(arrays[1]))
-    assert found.prior.group_penalty == pytest.approx(0.1 / examples)
+    assert recipe.prior.group_penalty == pytest.approx(0.1 / examples)
     # At 1e-3 noise is half the gradient: equal at four times that temperature.
-    assert found.chain.sampler.temperature == pytest.approx(4e-3)
+    assert recipe.chain.sampler.temperature == pytest.approx(4e-3)
 
 
 def test_settings_that_validation_data_cannot_tell_apart_leave_what_is_usual(arrays, monkeypatch):
@@ -81,22 +82,22 @@ def test_settings_that_validation_data_cannot_tell_apart_leave_what_is_usual(arr
     def trial(self, lr, temperature, prior):
         # Each a little better than the one before, which is lost in the examples' differences.
         scores = torch.randn(10, generator=noise) - 0.01 * lr
-        return planning.Trial(lr, 5 - scores.sort().values, 0.5)
+        return Trial(5 - scores.sort().values, 0.5)
 
     monkeypatch.setattr(planning.Planner, "_trial", trial)
-    monkeypatch.setattr(planning, "is_better", lambda own, other: False)
-    found = sparsemble.plan(network, arrays, Budget(flops=1.0))
-    assert found.chain.schedule(0) == 0.01
-    assert found.prior.group_penalty * round(0.8 * len(arrays[1])) == pytest.approx(0.1)
+    monkeypatch.setattr("sparsemble.learning.trials.is_better", lambda own, other: False)
+    recipe = sparsemble.plan(network, arrays, Budget(flops=1.0))
+    assert recipe.chain.schedule(0) == 0.01
+    assert recipe.prior.group_penalty * round(0.8 * len(arrays[1])) == pytest.approx(0.1)
 
 
 def test_rates_that_diverge_end_the_ladder(arrays, monkeypatch):
     def trial(self, lr, temperature, prior):
-        return None if lr > 0.05 else found_by(lr, 1 / lr)
+        return None if lr > 0.05 else found(1 / lr)
 
     monkeypatch.setattr(planning.Planner, "_trial", trial)
-    found = sparsemble.plan(network, arrays, Budget(flops=1.0))
-    assert found.chain.schedule(0) == 0.03
+    recipe = sparsemble.plan(network, arrays, Budget(flops=1.0))
+    assert recipe.chain.schedule(0) == 0.03
 
 
 def test_a_network_that_always_diverges_is_refused(arrays, monkeypatch):
@@ -106,15 +107,41 @@ def test_a_network_that_always_diverges_is_refused(arrays, monkeypatch):
 
 
 def test_inputs_are_perturbed_in_trials_chain_and_retraining(arrays):
-    found = sparsemble.plan(network, arrays, Budget(flops=1.0), augment=InputDropout(share=0.1))
-    assert found.chain.augment == InputDropout(share=0.1)
-    assert found.retrain is not None
-    assert found.retrain.augment == InputDropout(share=0.1)
+    recipe = sparsemble.plan(network, arrays, Budget(flops=1.0), augment=InputDropout(share=0.1))
+    assert recipe.chain.augment == InputDropout(share=0.1)
+    assert recipe.retrain is not None
+    assert recipe.retrain.augment == InputDropout(share=0.1)
 
 
 def test_the_same_seed_finds_the_same_settings(arrays):
     first, second = (sparsemble.plan(network, arrays, Budget(flops=1.0), seed=3) for _ in range(2))
     assert first == second
+
+
+def test_trials_that_were_done_are_not_run_again_when_planning_was_stopped(
+    arrays, tmp_path, monkeypatch
+):
+    whole = sparsemble.plan(network, arrays, Budget(flops=1.0))
+    real, left = Trials._scores, [12]
+
+    def killed(self, *given):
+        left[0] -= 1
+        if not left[0]:
+            raise Killed
+        return real(self, *given)
+
+    monkeypatch.setattr(Trials, "_scores", killed)
+    with pytest.raises(Killed):
+        sparsemble.plan(network, arrays, Budget(flops=1.0), folder=tmp_path)
+    kept = len(list(tmp_path.iterdir()))
+    assert kept > 0
+    left[0] = 1000
+    assert sparsemble.plan(network, arrays, Budget(flops=1.0), folder=tmp_path) == whole
+    trials, splits = len(list(tmp_path.iterdir())), planning._SPLITS
+    assert 1000 - left[0] <= (trials - kept) * splits  # fewer where one diverged
+    left[0] = 1000
+    assert sparsemble.plan(network, arrays, Budget(flops=1.0), seed=1, folder=tmp_path) != whole
+    assert left[0] < 1000
 
 
 @pytest.mark.parametrize("stage", ["chain", "members-1-prune-1", "members-2-retrain"])
@@ -139,9 +166,9 @@ def test_raw_features_of_very_different_sizes_are_scaled(arrays):
 
 
 def test_a_recipe_and_a_budget_contradict_each_other(arrays):
-    found = sparsemble.plan(network, arrays, Budget(flops=1.0))
+    recipe = sparsemble.plan(network, arrays, Budget(flops=1.0))
     with pytest.raises(InputError, match="a recipe says itself what it prunes to"):
-        sparsemble.learn(network, arrays, found, budget=Budget(flops=1.0))
+        sparsemble.learn(network, arrays, recipe, budget=Budget(flops=1.0))
 
 
 def test_a_budget_that_no_network_can_meet_is_refused_before_anything_is_tried(arrays, monkeypatch):

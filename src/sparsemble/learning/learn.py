@@ -134,7 +134,10 @@ def learn(
     given = _Given(network, data, task, layout, num_data, validation, device, callback)
     if recipe is None:
         baseline = 1 if baseline is None else baseline
-        recipe = _known_recipe(folder) or given.plan(budget or Budget(flops=1.0), augment, seed)
+        trials = None if folder is None else Path(folder) / "trials"
+        recipe = _known_recipe(folder) or given.plan(
+            budget or Budget(flops=1.0), augment, seed, trials
+        )
     elif not isinstance(recipe, Recipe):
         raise InputError(f"recipe of type {type(recipe).__name__}: load_recipe() makes one")
     elif budget is not None or augment is not None:
@@ -165,8 +168,9 @@ class _Given:
         budget: Budget,
         augment: Augmentation | Callable[[Tensor], Tensor] | None,
         seed: int,
+        trials: Path | None,
     ) -> Recipe:
-        """A recipe for a budget."""
+        """A recipe for a budget; trials are kept in a folder."""
         return plan(
             self.network,
             self.data,
@@ -179,6 +183,7 @@ class _Given:
             validation=self.validation,
             device=self.device,
             callback=self.callback,
+            folder=trials,
         )
 
     def learn(self, recipe: Recipe, run: RunFolder | None) -> Learned:

@@ -17,8 +17,8 @@ the difference, so that small data, which cannot tell, leave what is usual.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -27,10 +27,10 @@ from torch import Tensor
 from sparsemble.augmentations import Augmentation
 from sparsemble.augmentations.augmentation import augmentation_of
 from sparsemble.devices import usable_device
-from sparsemble.ensemble import Budget, Ensemble
-from sparsemble.ensemble.comparison import is_better, log_scores
-from sparsemble.errors import DivergedError, InputError
-from sparsemble.learning.fitting import Fitted, fit, held_out
+from sparsemble.ensemble import Budget
+from sparsemble.errors import InputError
+from sparsemble.learning.fitting import fit, held_out
+from sparsemble.learning.trials import Trial, Trials
 from sparsemble.priors import GroupSparse, NoPrior, Prior
 from sparsemble.recipes import Recipe
 from sparsemble.samplers import Constant, Exponential, SGLDSettings
@@ -38,16 +38,13 @@ from sparsemble.seeds import derive
 from sparsemble.stages import (
     Callback,
     ChainSettings,
-    ChainState,
     DivergenceSettings,
-    EpochRecord,
     PruneSettings,
     RetrainSettings,
-    draw_samples,
 )
 from sparsemble.stages.sampling import NetworkSource
 from sparsemble.structure import Layout
-from sparsemble.tasks import Task, task_for
+from sparsemble.tasks import Task, Training, task_for
 
 _LADDER = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 """Learning rates."""
@@ -87,6 +84,7 @@ def plan(
     validation: Any = None,
     device: str | torch.device = "cpu",
     callback: Callback | None = None,
+    folder: Path | None = None,
 ) -> Recipe:
     """A recipe for a budget, whose settings short trials have found.
 
@@ -102,6 +100,7 @@ def plan(
         validation: What settings are chosen on; by default a part of the training data.
         device: Where to compute.
         callback: Told what happens in the trials.
+        folder: Where trials are kept, so that none is run again if planning is stopped.
     """
     task = task or task_for(data)
     if augment is not None and not isinstance(augment, Augmentation):
@@ -120,7 +119,8 @@ def plan(
     ]
     if splits[0].training.judged() is None:
         raise InputError("settings are chosen on validation data: give some")
-    planner = Planner(splits, augment=augment, seed=seed, device=device, callback=callback)
+    trials = Trials(splits, seed=seed, device=device, callback=callback, folder=folder)
+    planner = Planner(splits[0].training, trials, augment=augment, seed=seed)
     weights = budget.weights(splits[0].dense_cost)
     return planner.recipe(
         PruneSettings(flops=flops, parameters=weights, latency=budget.latency, steps=_ROUNDS)
@@ -136,44 +136,24 @@ def _splits(task: Task, data: Any, validation: Any, seed: int) -> Iterator[tuple
             yield held_out(task, data, None, derive(seed, "split", number))
 
 
-@dataclass(frozen=True, eq=False)
-class Trial:
-    """What a short chain gave: the log scores of its mean on validation data."""
-
-    lr: float
-    scores: Tensor
-    noise_to_drift: float
-
-
 class Planner:
     """Finds the settings for one network and its data.
 
     Args:
-        splits: A network, its layout and the data, once for every way in which the latter are split
-            into some to learn from and some to judge by: few examples say little, but each may say
-            it in turn.
+        training: What is learned from.
+        trials: Run for every setting that is looked for.
         augment: How inputs are perturbed, in chain and retraining.
-        seed: Of the trials, and of the recipe.
-        device: Where to compute.
-        callback: Told what happens.
+        seed: Of the recipe.
     """
 
     def __init__(
-        self,
-        splits: Sequence[Fitted],
-        *,
-        augment: Augmentation | None = None,
-        seed: int = 0,
-        device: str | torch.device = "cpu",
-        callback: Callback | None = None,
+        self, training: Training, trials: Trials, *, augment: Augmentation | None, seed: int
     ) -> None:
-        self._splits = splits
-        self._batch_size = splits[0].training.usual_batch_size()
+        self._trials = trials
+        self._batch_size = training.usual_batch_size()
         self._augment = augment
         self._seed = seed
-        self._device = device
-        self._callback = callback
-        self._batches = splits[0].training.batches(self._batch_size)
+        self._batches = training.batches(self._batch_size)
 
     def recipe(self, prune: PruneSettings) -> Recipe:
         """Everything found, for a budget that `prune` says."""
@@ -220,14 +200,15 @@ class Planner:
     def _lr(self) -> float:
         """The best rate of the ladder, which is climbed until it gets worse twice."""
         best: Trial | None = None
-        failed = 0
+        chosen, failed = _LADDER[0], 0
         for lr in _LADDER:
             trial = self._trial(lr, temperature=0.0, prior=NoPrior())
             if trial is None:
                 break
-            best, failed = _better(trial, best), failed + 1
-            if best is trial:
-                failed = 0
+            if trial.is_better_than(best):
+                best, chosen, failed = trial, lr, 0
+            else:
+                failed += 1
             if failed == 2:
                 break
         if best is None:
@@ -235,7 +216,7 @@ class Planner:
                 f"even at a learning rate of {_LADDER[0]} the loss of this network diverges: scale "
                 "the inputs, or give a recipe"
             )
-        return best.lr
+        return chosen
 
     def _penalty_and_temperature(self, lr: float) -> tuple[float, float]:
         """The best penalty at a little noise, then the best noise beside it."""
@@ -244,20 +225,20 @@ class Planner:
         for rate in _RATES:
             prior = GroupSparse(penalty=rate / self._batches.num_data)
             trial = self._trial(lr, _GUESS, prior)
-            if trial is not None and (best := _better(trial, best)) is trial:
-                penalty = prior.penalty
+            if trial is not None and trial.is_better_than(best):
+                best, penalty = trial, prior.penalty
         if best is None or not 0 < best.noise_to_drift < math.inf:
             return penalty, 0.0
         unit = _GUESS / best.noise_to_drift**2
         temperature, best = 0.0, None
         for ratio in _NOISES:
             trial = self._trial(lr, unit * ratio**2, GroupSparse(penalty=penalty))
-            if trial is not None and (best := _better(trial, best)) is trial:
-                temperature = unit * ratio**2
+            if trial is not None and trial.is_better_than(best):
+                best, temperature = trial, unit * ratio**2
         return penalty, temperature
 
     def _trial(self, lr: float, temperature: float, prior: Prior) -> Trial | None:
-        """A short chain for every split; `None` if one diverged."""
+        """A short chain by these settings; `None` if it diverged."""
         whole = self._length() * self._batches.steps
         steps = min(max(whole / 8, _FEWEST_STEPS), _MOST_STEPS)
         epochs = max(math.ceil(steps / 2 / self._batches.steps), 1)
@@ -272,53 +253,7 @@ class Planner:
             clip=_CLIP,
             divergence=DivergenceSettings(max_rollbacks=0),
         )
-        watch = _LastEpoch(self._callback)
-        try:
-            scores = [self._scores(split, prior, settings, watch) for split in self._splits]
-        except DivergedError:
-            return None
-        assert watch.record is not None
-        return Trial(lr, torch.cat(scores), watch.record.noise_to_drift)
-
-    def _scores(
-        self, split: Fitted, prior: Prior, settings: ChainSettings, callback: Callback
-    ) -> Tensor:
-        """The log scores of a short chain's mean."""
-        (sample,) = draw_samples(
-            split.network,
-            split.layout,
-            split.task,
-            split.training.batches(self._batch_size),
-            prior,
-            settings,
-            seed=self._seed,
-            device=self._device,
-            callback=callback,
-        )
-        alone = Ensemble([split.dense(sample).to(self._device)], split.task)
-        return log_scores(alone, split.training.judged())
-
-
-class _LastEpoch(Callback):
-    """Remembers the last epoch of a trial, and lets a callback know that steps are taken."""
-
-    def __init__(self, callback: Callback | None) -> None:
-        self._forward = callback or Callback()
-        self.record: EpochRecord | None = None
-
-    def epoch_ended(self, record: EpochRecord) -> None:
-        self.record = record
-
-    def started(self, stage: str, chain: int, chains: int, done: int, total: int) -> None:
-        self._forward.started("trial", chain, chains, done, total)
-
-    def stepped(self, chain: int, step: int, loss: float, save: Callable[[], ChainState]) -> None:
-        self._forward.stepped(chain, step, loss, save)
-
-
-def _better(trial: Trial, best: Trial | None) -> Trial:
-    """The new one, if it is clearly better than the best before."""
-    return trial if best is None or is_better(trial.scores, best.scores) else best
+        return self._trials.run(prior, settings)
 
 
 def _falling(epochs: int) -> float:

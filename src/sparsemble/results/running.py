@@ -95,6 +95,7 @@ def planned(
         layout=given.layout,
         validation=given.split.validation,
         callback=callback,
+        folder=folder / "trials",
     )
     same = {key: getattr(recipe, key) for key in ("data", "network", "task", "grouping")}
     return found.model_copy(
