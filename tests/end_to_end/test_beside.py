@@ -124,7 +124,7 @@ def test_what_a_run_is_compared_with_can_be_asked_for_later(command, tmp_path):
     assert command(*learn, "--baseline=none")[0] == 0
     code, said, told = command(*learn, "--baseline=small")
     assert code == 0
-    assert "a dense network is trained beside it, for 6 epochs each" in told
+    assert "a network is trained beside it to compare with, for 6 epochs" in told
     own, dense, small = (
         read_result(tmp_path / "run" / where / "result.json") for where in ("", "baseline", "small")
     )
@@ -153,3 +153,26 @@ def test_a_baseline_that_diverges_costs_nothing_but_the_verdict(command, tmp_pat
     assert "nothing to compare with" in told
     assert "The promise" not in said
     assert read_result(tmp_path / "run" / "result.json").structures
+
+
+def test_another_baseline_than_the_one_trained_is_refused_and_nothing_changes(command, tmp_path):
+    folder = tmp_path / "run"
+    changes = [f"--set={key}={value}" for key, value in QUICK.items() if key != "baseline"]
+    learn = ("learn", "digits", f"--out={folder}", *changes)
+    assert command(*learn, "--baseline=2")[0] == 0
+    code, _, told = command(*learn, "--baseline=1")
+    assert code == 2
+    assert f"{folder / 'baseline'} holds something else to compare with; delete it" in told
+    assert "nothing is left to do" in command("resume", folder)[2]
+    assert command(*learn, "--baseline=none")[0] == 0
+    assert RunFolder(folder).recipe().baseline == "none"
+
+
+def test_members_that_are_pruned_are_not_called_a_dense_network(command, tmp_path, short_recipes):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sparsemble.recipes.files._BUILTIN", short_recipes)
+        changes = [f"--set={key}={value}" for key, value in QUICK.items() if key != "baseline"]
+        learn = ("learn", "digits", f"--out={tmp_path / 'run'}", *changes)
+        code, said, _ = command(*learn, "--baseline=digits")
+    assert code == 0
+    assert "The promise" not in said

@@ -63,3 +63,18 @@ def test_small_networks_have_a_share_of_the_units():
     assert (small.name, small.network.hidden, small.chain.chains) == ("small", (9,), 4)
     with pytest.raises(InputError, match="give another baseline"):
         CustomNetwork(factory="a:b").narrowed(0.5)
+
+
+def test_the_dense_network_is_trained_by_the_sampler_without_its_noise_at_its_highest_rate():
+    dense = baseline(**{"chain.sampler.kind": "psgld", "chain.sampler.temperature": 0.1})
+    assert (dense.chain.sampler.kind, dense.chain.sampler.temperature) == ("psgld", 0)
+    warm = load_recipe("digits").chain.model_copy(update={"schedule": lambda epoch: epoch / 100})
+    recipe = load_recipe("digits").model_copy(update={"chain": warm})
+    assert baseline_of(recipe).chain.schedule(0) == pytest.approx(0.6)
+
+
+def test_small_networks_of_a_kind_that_has_none_are_refused_at_once():
+    recipe = load_recipe("digits", {"baseline": "small"})
+    own = recipe.model_copy(update={"network": CustomNetwork(factory="a:b")})
+    with pytest.raises(InputError, match="give another baseline"):
+        baseline_of(own)

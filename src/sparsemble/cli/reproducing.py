@@ -224,7 +224,7 @@ def _run(jobs: Sequence[Job], place: Workplace) -> None:
 
     for job, result in run_jobs(jobs, place):
         results_console().print(
-            f"{job.recipe.name} seed {job.recipe.seed}: {in_words(result)}, "
+            f"{job.result.stem}: {in_words(result)}, "
             f"parameters {result.parameters_ratio:.2f}×, FLOPs {result.flops_ratio:.2f}×"
         )
 

@@ -173,7 +173,7 @@ def _run(
         )
         return
     output = results_console()
-    output.print(summary(found.results))
+    output.print(summary(found.results, dense=found.own))
     if found.verdict is not None:
         output.print(found.verdict.text, style=found.verdict.style)
     for note in found.own.notes:

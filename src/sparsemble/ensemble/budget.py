@@ -27,7 +27,7 @@ class Budget(Settings):
     bytes: Annotated[int, Field(ge=1)] | None = None
     """Size of the weights and biases that are left, as 32-bit floats."""
     latency: Share | None = None
-    """Measured time of a prediction, as a multiple of the dense network's, of 1 and of 1000
+    """Measured time of a prediction, as a multiple of the dense network's, of one and of up to 1000
     examples, with the threads that are learned with."""
 
     @model_validator(mode="after")

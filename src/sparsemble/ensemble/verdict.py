@@ -55,7 +55,7 @@ class Verdict(Settings):
         title = next(metric.title for metric in self.metrics if metric.key == self.log_score)
         failures = {
             f"{title} is not lower": score.own >= score.other,
-            f"{first.title} is clearly worse": worse,
+            f"{first.title} is clearly worse": worse and first.key != self.log_score,
             "more FLOPs": self.flops > 1,
         }
         return [failure for failure, holds in failures.items() if holds]

@@ -22,7 +22,7 @@ from sparsemble.devices import usable_device
 from sparsemble.ensemble import Budget, Ensemble, Verdict, judge
 from sparsemble.ensemble.comparison import evidence_of
 from sparsemble.ensemble.saving import described_task
-from sparsemble.errors import InputError
+from sparsemble.errors import DivergedError, InputError
 from sparsemble.learning.choosing import Candidate
 from sparsemble.learning.diagnostics import Diversity, diagnose
 from sparsemble.learning.findings import Finding
@@ -57,7 +57,7 @@ class Learned:
     chosen: int | None = None
     """Which of them is the ensemble."""
     dense: Learned | None = None
-    """The dense networks that were trained beside."""
+    """The dense networks that were trained beside, unless they diverged."""
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -125,11 +125,13 @@ def learn(
             them on. To choose, a part of the training data is set aside if none are given; to
             watch, training data do.
         device: Where to compute.
-        callback: Told what happens.
+        callback: Told what happens, to the dense networks as well.
     """
     if task is not None and not isinstance(task, Task):
         raise InputError(f"task = {task!r}: give a task, as Regression(), not its class or name")
     task = task or (recipe.task if isinstance(recipe, Recipe) else None) or task_for(data)
+    if baseline is not None and (not isinstance(baseline, int) or baseline < 0):
+        raise InputError(f"baseline = {baseline!r}: give a number of dense networks, or 0 for none")
     device, callback = usable_device(device), callback or Callback()
     given = _Given(network, data, task, layout, num_data, validation, device, callback)
     if recipe is None:
@@ -143,11 +145,16 @@ def learn(
     elif budget is not None or augment is not None:
         raise InputError("a recipe says itself what it prunes to and how inputs are perturbed")
     run = _run_folder(folder, samples_folder, recipe)
-    learned = given.learn(recipe, run)
     if not baseline:
-        return learned
+        return given.learn(recipe, run)
+    dense = dense_recipe(recipe, baseline)
+    given.fit(dense)  # before anything is learned
+    learned = given.learn(recipe, run)
     beside = None if run is None else RunFolder(run.baseline, code=recipe.code)
-    return replace(learned, dense=given.learn(dense_recipe(recipe, baseline), beside))
+    try:
+        return replace(learned, dense=given.learn(dense, beside))
+    except DivergedError:  # that is no reason to lose the ensemble
+        return learned
 
 
 @dataclass(frozen=True)
@@ -188,7 +195,7 @@ class _Given:
 
     def learn(self, recipe: Recipe, run: RunFolder | None) -> Learned:
         """What a recipe makes of it, kept in a folder."""
-        fitted = self._fit(recipe)
+        fitted = self.fit(recipe)
         if run is not None:
             steps = fitted.training.batches(recipe.chain.batch_size).steps
             needed = disk_needed(fitted.blank, recipe, steps)
@@ -212,7 +219,8 @@ class _Given:
             pipeline.chosen,
         )
 
-    def _fit(self, recipe: Recipe) -> Fitted:
+    def fit(self, recipe: Recipe) -> Fitted:
+        """All of it, if it goes together and with a recipe."""
         data, validation = self.data, self.validation
         if recipe.choose:
             data, validation = held_out(self.task, data, validation, recipe.seed)

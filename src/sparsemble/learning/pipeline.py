@@ -5,6 +5,7 @@ Each stage is kept in the run's folder, if there is one, and measured while it g
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -146,7 +147,8 @@ class Pipeline:
                 if best is None or is_better(scores, best[1]):
                     best, helped = (members, scores), True
                     self.chosen = len(self.candidates) - 1
-            if best is not None and helped == (count == 1):  # more would not help
+            # If one is better than two, or too slow, more would not do; nor if four do not help.
+            if (helped or best is None) if count == 1 else (count > 2 and not helped):
                 break
         if best is None:
             fastest = min(candidate.latency or 0 for candidate in self.candidates)
@@ -176,8 +178,9 @@ class Pipeline:
         number = len(self.candidates)
         if number < len(measured):
             return measured[number]
-        dense = Ensemble([Member.dense(self.fitted.blank, self.fitted.layout)], ensemble.task)
-        found = max(prediction_times(ensemble, dense.to(self.device), judged).values())
+        blank = copy.deepcopy(self.fitted.blank).to(self.device)
+        dense = Ensemble([Member.dense(blank, self.fitted.layout)], ensemble.task)
+        found = max(prediction_times(ensemble, dense, judged).values())
         if self.run is not None:
             self.run.save_latencies([*measured, found])
         return found

@@ -6,7 +6,7 @@ from sparsemble.errors import InputError
 from sparsemble.recipes.files import builtin_names, load_recipe
 from sparsemble.recipes.networks import NetworkSettings
 from sparsemble.recipes.recipe import Recipe
-from sparsemble.samplers import Cyclical, SGLDSettings
+from sparsemble.samplers import Cyclical, SamplerSettings, SGLDSettings
 
 _FALLS = 4
 """How often the rate falls if a network is chosen on validation data,"""
@@ -23,6 +23,8 @@ def baseline_of(recipe: Recipe) -> Recipe | None:
     asked = recipe.baseline
     if asked == "none" or (asked is None and is_dense(recipe)):
         return None
+    if asked == "small" and recipe.network is not None:
+        recipe.network.narrowed(1.0)  # if that can be
     if asked is None or asked == "small":
         return dense_recipe(recipe)
     if asked.isdecimal() and int(asked) > 0:
@@ -50,6 +52,7 @@ def dense_recipe(recipe: Recipe, networks: int = 1) -> Recipe:
     """
     chain = recipe.chain
     fall = max(chain.epochs // _FALLS, 1) if recipe.choose else chain.epochs
+    highest = max(chain.schedule(epoch) for epoch in range(chain.epochs + 1))
     return Recipe(
         name="dense",
         description=f"Dense networks, to compare {recipe.name} with",
@@ -59,8 +62,8 @@ def dense_recipe(recipe: Recipe, networks: int = 1) -> Recipe:
         task=recipe.task,
         chain=chain.model_copy(
             update={
-                "sampler": SGLDSettings(temperature=0.0),
-                "schedule": Cyclical(lr=chain.schedule(0), period=fall, floor=_LAST),
+                "sampler": _without_noise(chain.sampler),
+                "schedule": Cyclical(lr=highest, period=fall, floor=_LAST),
                 "collection": "thinned",
                 "every": 1,
                 "prior_step": "gradient",
@@ -73,6 +76,13 @@ def dense_recipe(recipe: Recipe, networks: int = 1) -> Recipe:
         ),
         choose=recipe.choose,
     )
+
+
+def _without_noise(sampler: SamplerSettings) -> SamplerSettings:
+    """What is left of a sampler at temperature 0: SGD, or with its preconditioner or momentum."""
+    if isinstance(sampler, SGLDSettings):
+        return SGLDSettings(temperature=0.0)
+    return sampler.model_copy(update={"temperature": 0.0})
 
 
 def small_recipe(recipe: Recipe, network: NetworkSettings, networks: int) -> Recipe:

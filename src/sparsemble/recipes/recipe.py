@@ -96,8 +96,9 @@ class Recipe(Settings):
         return self
 
     def is_same_run(self, other: Recipe) -> bool:
-        """Would both learn the same, whatever it is compared with?"""
-        return self.model_copy(update={"baseline": other.baseline}) == other
+        """Would both learn the same, however it is described and whatever it is compared with?"""
+        words = {"description": other.description, "baseline": other.baseline}
+        return self.model_copy(update=words) == other
 
     @property
     def in_short(self) -> str:

@@ -54,7 +54,7 @@ def page(facts: Facts) -> str:
         heading=summary.recipe,
         lead=summary.description,
         chips=[
-            f"{summary.members} {summary.kind}",
+            f"{summary.members} {summary.kind}" if summary.members > 1 else "one network",
             f"measured on {summary.measured_on}",
             f"seed {summary.seed}",
         ],

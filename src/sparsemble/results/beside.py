@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import torch
 
 from sparsemble.ensemble import Verdict, judge
-from sparsemble.errors import DivergedError
+from sparsemble.errors import DivergedError, InputError
 from sparsemble.layouts import layout_of
 from sparsemble.members import Member
 from sparsemble.processes.workers import Worker
 from sparsemble.recipes import Recipe
-from sparsemble.recipes.baselines import small_recipe
+from sparsemble.recipes.baselines import is_dense, small_recipe
 from sparsemble.recipes.networks import NetworkSettings
 from sparsemble.results.result import Result, known_result, read_result
 from sparsemble.results.running import Ingredients, ingredients_of, run_recipe
@@ -52,7 +52,7 @@ def is_complete(recipe: Recipe, baseline: Recipe | None, folder: Path) -> bool:
     return (
         known_result(folder, recipe) is not None
         and (baseline is None or known_result(run.baseline, baseline) is not None)
-        and (baseline is None or recipe.baseline != "small" or run.small.is_dir())
+        and (recipe.baseline != "small" or RunFolder(run.small).result.is_file())
     )
 
 
@@ -75,9 +75,12 @@ def run_compared(
         data_folder: Where data sets lie.
         callback: Told what happens in the recipe's run.
     """
-    if baseline is None:
-        return Compared(run_recipe(recipe, folder, data_folder=data_folder, callback=callback))
     run = RunFolder(folder, code=recipe.code)
+    if baseline is None:
+        own = run_recipe(recipe, folder, data_folder=data_folder, callback=callback)
+        with run.locked():
+            run.claim(recipe)  # a run that was finished before now knows that nothing is asked
+        return Compared(own)
     worker = _begun(recipe, baseline, run, console, data_folder)
     diverged = None
     try:
@@ -96,11 +99,17 @@ def run_compared(
         console.print(f"nothing to compare with: {diverged}", style="yellow", markup=False)
         return Compared(own)
     given = ingredients_of(recipe, data_folder)
+    beside = read_result(RunFolder(run.baseline).result, baseline.code)
+    verdict = _verdict(given, own, beside, run) if is_dense(baseline) else None
     small = None
     if recipe.baseline == "small":
-        small = run_recipe(_small(given, own), run.small, data_folder=data_folder)
-    beside = read_result(RunFolder(run.baseline).result, baseline.code)
-    return Compared(own, beside, small, _verdict(given, own, beside, run))
+        try:
+            small = run_recipe(
+                _small(given, own), run.small, data_folder=data_folder, callback=callback
+            )
+        except DivergedError as error:
+            console.print(f"no small networks: {error}", style="yellow", markup=False)
+    return Compared(own, beside, small, verdict)
 
 
 def _begun(
@@ -108,19 +117,26 @@ def _begun(
 ) -> Worker | None:
     """A worker that trains the baseline, unless that is done; the run itself is claimed first."""
     half = max(torch.get_num_threads() // 2, 1)
+    beside = RunFolder(run.baseline)
     if not (run.path / "run.json").exists():
-        ingredients_of(recipe, data_folder).fit()  # before the baseline is trained
+        for each in (recipe, baseline):  # before either is trained
+            ingredients_of(each, data_folder).fit()
+    if beside.is_begun and not beside.recipe().is_same_run(baseline):
+        raise InputError(
+            f"{run.baseline} holds something else to compare with; delete it, or ask for what it is"
+        )
     with run.locked():
         run.claim(recipe, threads=half)  # so that resume finds it while the baseline is trained
         run.baseline.mkdir(exist_ok=True)
     if known_result(run.baseline, baseline) is not None:
         return None
-    with RunFolder(run.baseline).locked() as beside:
+    with beside.locked():
         beside.claim(baseline, threads=half)
     chain = baseline.chain
-    what = "a dense network is" if chain.chains == 1 else f"{chain.chains} dense networks are"
+    what = "a network is" if chain.chains == 1 else f"{chain.chains} networks are"
     console.print(
-        f"{what} trained beside it, for {chain.epochs} epochs each; --baseline none leaves that out"
+        f"{what} trained beside it to compare with, for {chain.epochs} epochs; --baseline none "
+        "leaves that out"
     )
     return Worker(run.baseline, data_folder=data_folder, code=baseline.code, console=console)
 

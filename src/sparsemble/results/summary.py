@@ -10,15 +10,20 @@ from sparsemble.results.tables import Table
 from sparsemble.tasks import Metric, Score
 
 
-def summary(results: Sequence[Result], names: Sequence[str] = ()) -> Table:
-    """One column per result, headed by its recipe or by `names`."""
+def summary(
+    results: Sequence[Result], names: Sequence[str] = (), dense: Result | None = None
+) -> Table:
+    """One column per result, headed by its recipe or by `names`.
+
+    Costs are multiples of a dense network of its own kind, or of that of `dense`.
+    """
     parts = list(results[-1].scores)
     metrics = results[-1].shown
     if any(result.shown != metrics for result in results):
         raise InputError("runs of different tasks cannot be compared in one table")
     heads = names or [result.recipe.name for result in results]
     columns = [
-        [name, *_column(result, parts, metrics)]
+        [name, *_column(result, parts, metrics, dense or result)]
         for name, result in zip(heads, results, strict=True)
     ]
     references = {part: results[-1].scores[part].reference for part in parts}
@@ -45,7 +50,9 @@ def _lines(parts: Sequence[str], metrics: Sequence[Metric]) -> list[str]:
     return [*lines, "Parameters", "FLOPs", "Units of the first member", "Training, seconds"]
 
 
-def _column(result: Result, parts: Sequence[str], metrics: Sequence[Metric]) -> list[str]:
+def _column(
+    result: Result, parts: Sequence[str], metrics: Sequence[Metric], dense: Result
+) -> list[str]:
     figures = []
     for part in parts:
         score = result.scores.get(part)
@@ -56,8 +63,8 @@ def _column(result: Result, parts: Sequence[str], metrics: Sequence[Metric]) -> 
     return [
         str(len(result.structures)),
         *figures,
-        f"{result.parameters_ratio:.2f}×",
-        f"{result.flops_ratio:.2f}×",
+        f"{result.parameters * dense.parameters_ratio / dense.parameters:.2f}×",
+        f"{result.flops * dense.flops_ratio / dense.flops:.2f}×",
         "-".join(map(str, result.structures[0])),
         f"{sum(result.seconds.values()):.0f}",
     ]

@@ -242,9 +242,14 @@ class RunFolder:
             note: RunNote = RunNote.read_back(read_json(self._file), self._file)
         return note
 
+    @property
+    def is_begun(self) -> bool:
+        """Does it hold a run?"""
+        return self._file.is_file()
+
     def recipe(self) -> Recipe:
         """The resolved recipe the run was begun with."""
-        if not self._file.is_file():
+        if not self.is_begun:
             raise InputError(f"{self.path} is not a run folder: it has no run.json")
         return self._note().recipe
 

@@ -64,7 +64,7 @@ def outcomes(jobs: Sequence[Job], place: Workplace) -> Iterator[tuple[Job, Outco
     for job in jobs:
         if job.result.exists():
             known = read_result(job.result)
-            if known.recipe != job.recipe:
+            if not known.recipe.is_same_run(job.recipe):
                 raise InputError(
                     f"{job.result} was made by another version of recipe {job.recipe.name!r}; move "
                     "it away or use another folder"

@@ -41,8 +41,8 @@ class PruneSettings(Settings):
     parameters: Share | None = None
     """Weights that are left, as a share of the dense network's: the largest stay."""
     latency: Share | None = None
-    """Time of a prediction, of 1 and of 1000 examples, as a multiple of the dense network's; what
-    takes longer when measured is not chosen."""
+    """Time that a prediction takes, of one and of up to 1000 examples, as a multiple of the dense
+    network's; what takes longer when measured is not chosen."""
     per: Literal["ensemble", "member"] = "ensemble"
     """Is the budget that of all members together, or of each?"""
     steps: Annotated[int, Field(ge=1)] = 1

@@ -200,7 +200,9 @@ def _about_stages(found: Findings, curves: Curves, recipe: Recipe, good: Verdict
             f"a sample has {_shown(curves, before)}, a final member {_shown(curves, after)}: "
             "retraining does most of the work"
         )
-        finding = Finding("noise in the samples", before / after, "attention", text)
+        finding = Finding(
+            "noise in the samples", before / after if after else None, "attention", text
+        )
         ratio = next((known.figure for known in found if known.question == "noise"), None)
         cures = [scaled(recipe, LR, SLOWER), scaled(recipe, TEMPERATURE, _COOLER)]
         if ratio is None or ratio > 1:

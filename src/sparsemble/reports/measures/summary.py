@@ -65,7 +65,7 @@ def run_summary(run: FinishedRun) -> Summary:
     counts = "test" if "test" in result.scores else "validation"
     main = next(k for k, (_, part, _) in enumerate(columns) if part == counts)
     contenders = [_whole("this ensemble", result, columns)]
-    unlike = _unlike_data(run)
+    unlike = unlike_data(run)
     baseline, other = None, None
     if run.baseline is not None and not unlike:
         baseline = _whole(f"the baseline {run.baseline.recipe.name}", run.baseline, columns)
@@ -136,7 +136,7 @@ def _whole(name: str, result: Result, columns: Sequence[Column]) -> Contender:
     )
 
 
-def _unlike_data(run: FinishedRun) -> str:
+def unlike_data(run: FinishedRun) -> str:
     """A sentence if the baseline was learned or measured on other data, so nothing compares."""
     if run.baseline is None:
         return ""

@@ -40,7 +40,8 @@ def _chart(priced: Prices, place: int) -> Figure:
         joined=True,
     )
     better = "Lower" if metric.better == "lower" else "Higher"
-    return Figure(title, drawing, f"{better} is better, and further left is cheaper.")
+    caption = f"{better} is better, and further left is cheaper; on {priced.measured_on}."
+    return Figure(title, drawing, caption)
 
 
 def beside(verdict: Verdict | None, result: Result) -> Section | None:
