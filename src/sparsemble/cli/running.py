@@ -62,7 +62,7 @@ def learn(
 ) -> None:
     """Learn an ensemble by RECIPE; the same command again goes on where it stopped.
 
-    Example: sparsemble learn digits --out runs/digits
+    Example: sparsemble learn digits-budget --out runs/digits
     """
     from sparsemble.recipes import load_recipe
 

@@ -118,10 +118,10 @@ def _begun(
     """A worker that trains the baseline, unless that is done; the run itself is claimed first."""
     half = max(torch.get_num_threads() // 2, 1)
     beside = RunFolder(run.baseline)
-    if not (run.path / "run.json").exists():
+    if not run.is_begun:
         for each in (recipe, baseline):  # before either is trained
             ingredients_of(each, data_folder).fit()
-    if beside.is_begun and not beside.recipe().is_same_run(baseline):
+    elif run.recipe().is_same_run(recipe) and not _is_free(beside, baseline):
         raise InputError(
             f"{run.baseline} holds something else to compare with; delete it, or ask for what it is"
         )
@@ -139,6 +139,11 @@ def _begun(
         "leaves that out"
     )
     return Worker(run.baseline, data_folder=data_folder, code=baseline.code, console=console)
+
+
+def _is_free(folder: RunFolder, recipe: Recipe) -> bool:
+    """Is there nothing but what the recipe left?"""
+    return not folder.is_begun or folder.recipe().is_same_run(recipe)
 
 
 def _waited(worker: Worker) -> DivergedError | None:
