@@ -17,11 +17,13 @@ from sparsemble.errors import InputError
 from sparsemble.layouts import layout_of
 from sparsemble.learning.rehearsal import rehearse, rehearse_augmentation, rehearse_autocast
 from sparsemble.members import Member, filled
+from sparsemble.networks.layers import without_addresses
 from sparsemble.recipes import Recipe
 from sparsemble.seeds import derive
 from sparsemble.stages import Sample
 from sparsemble.stages.sampling import NetworkSource, initial_network
 from sparsemble.stages.unit_pruning import least_flops
+from sparsemble.store import tensor_digest
 from sparsemble.structure import Layout
 from sparsemble.structure.groupings import grouped
 from sparsemble.tasks import Task, Training, task_for
@@ -48,6 +50,19 @@ class Fitted:
     def task(self) -> Task:
         """What is learned, completed by the data."""
         return self.training.task
+
+    @property
+    def description(self) -> str:
+        """Network and layout in words, the same in every process."""
+        layout = self.layout
+        return without_addresses(
+            f"{self.blank}\n{layout.spaces}\n{layout.slots}\n{layout.families}"
+        )
+
+    @property
+    def initial_weights(self) -> str:
+        """A digest of where the first chain starts."""
+        return tensor_digest({name: p.detach() for name, p in self.blank.named_parameters()})
 
     @property
     def dense_cost(self) -> EnsembleCost:

@@ -29,7 +29,6 @@ from sparsemble.learning.findings import Finding
 from sparsemble.learning.fitting import Fitted, fit, held_out
 from sparsemble.learning.pipeline import Pipeline
 from sparsemble.learning.planning import plan
-from sparsemble.networks.layers import without_addresses
 from sparsemble.processes.interrupts import stop_requests
 from sparsemble.recipes import Recipe
 from sparsemble.recipes.baselines import dense_recipe
@@ -38,7 +37,6 @@ from sparsemble.runs.folder import RunFolder
 from sparsemble.seeds import STREAMS
 from sparsemble.stages import Callback, History
 from sparsemble.stages.sampling import NetworkSource
-from sparsemble.store import tensor_digest
 from sparsemble.structure import Layout
 from sparsemble.tasks import Task, task_for
 
@@ -274,11 +272,9 @@ def _claim_chain(run: RunFolder, fitted: Fitted, recipe: Recipe) -> dict[str, An
 
     What the stages after it depend on is returned.
     """
-    blank, layout = fitted.blank, fitted.layout
-    description = f"{blank}\n{layout.spaces}\n{layout.slots}\n{layout.families}"
     identity = {
-        "network": _digest(without_addresses(description)),
-        "initial weights": tensor_digest({n: p.detach() for n, p in blank.named_parameters()}),
+        "network": _digest(fitted.description),
+        "initial weights": fitted.initial_weights,
         "task": _digest(json.dumps(described_task(fitted.task), sort_keys=True)),
         "data": fitted.training.fingerprint(),
         "prior": recipe.model_dump(mode="json")["prior"],

@@ -15,11 +15,10 @@ from sparsemble.ensemble import Ensemble
 from sparsemble.ensemble.comparison import is_better, log_scores
 from sparsemble.errors import DivergedError
 from sparsemble.learning.fitting import Fitted
-from sparsemble.networks.layers import without_addresses
 from sparsemble.priors import Prior
 from sparsemble.seeds import STREAMS
 from sparsemble.stages import Callback, ChainSettings, ChainState, EpochRecord, draw_samples
-from sparsemble.store import inside, read_tensors, tensor_digest, write_tensors
+from sparsemble.store import inside, read_tensors, write_tensors
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,10 +60,9 @@ class Trials:
         self._device = device
         self._callback = callback
         self._folder = folder
-        blank, layout = splits[0].blank, splits[0].layout
         self._identity = [
-            without_addresses(f"{blank}\n{layout.spaces}\n{layout.slots}\n{layout.families}"),
-            tensor_digest({name: p.detach() for name, p in blank.named_parameters()}),
+            splits[0].description,
+            splits[0].initial_weights,
             [split.training.fingerprint() for split in splits],
             [seed, STREAMS],
         ]
