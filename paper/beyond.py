@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from paper import mnist
 from paper.recipes import paper_recipe
-from sparsemble.pages.charts import Spot, spot_chart
+from sparsemble.pages.spots import Spot, spot_chart
 from sparsemble.recipes.baselines import dense_recipe
 from sparsemble.results import Result
 from sparsemble.results.tables import Table, mean_and_deviation

@@ -227,12 +227,13 @@ def skip_layout(inputs: int, hidden: int, outputs: int) -> Layout:
     )
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 900.0) -> None:
-    """Wait, but not for ever: the limit is for what hangs, not for a machine that is busy."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
+def wait_until(condition: Callable[[], bool], looks: int = 45_000) -> None:
+    """Look again and again, but not for ever: the limit is for what hangs, no busy machine."""
+    for _ in range(looks):
+        if condition():
+            return
         time.sleep(0.02)
+    raise AssertionError(f"it did not happen within {looks} looks")
 
 
 def is_free(folder: Path) -> bool:

@@ -22,17 +22,16 @@ from sparsemble.pages.charts import (
     Bars,
     Line,
     Mark,
-    Spot,
     bar_chart,
     line_chart,
     reliability_chart,
     scatter_chart,
-    spot_chart,
 )
 from sparsemble.pages.document import chart_file, document
 from sparsemble.pages.images import grey_png, ink_png
 from sparsemble.pages.numbers import duration
 from sparsemble.pages.render import render
+from sparsemble.pages.spots import Spot, spot_chart
 
 HOSTILE = "</script><script>alert(1)</script>\"'&"
 

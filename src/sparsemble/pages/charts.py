@@ -17,6 +17,7 @@ from markupsafe import Markup
 
 from sparsemble.pages.axes import Axis, axis, log_axis, spread_out, tick_label, whole_axis
 from sparsemble.pages.drawing import (
+    BOLD,
     BOTTOM,
     HEIGHT,
     LEFT,
@@ -47,21 +48,15 @@ _SIDE = 310
 """Of a plot that is square."""
 _APART = 19
 """Between the labels of lines."""
-_BOLD = 1.1
-"""How much wider they are than plain text."""
-_Box = tuple[float, float, float, float]
-"""Left, top, right, bottom."""
 
 __all__ = [
     "Bars",
     "Line",
     "Mark",
-    "Spot",
     "bar_chart",
     "line_chart",
     "reliability_chart",
     "scatter_chart",
-    "spot_chart",
 ]
 
 
@@ -72,17 +67,6 @@ class Bars:
     name: str
     values: tuple[float, ...]
     tone: int = 0
-
-
-@dataclass(frozen=True)
-class Spot:
-    """A point with its name beside it."""
-
-    name: str
-    x: float
-    y: float
-    tone: int = 0
-    tip: str = ""
 
 
 def line_chart(
@@ -109,7 +93,7 @@ def line_chart(
     values = [v for line in lines for v in line.values] + [mark.at for mark in levels]
     ys = log_axis(values, BOTTOM, TOP) if log else axis(values, BOTTOM, TOP, low=low)
     left = left_edge(map(tick_label, ys.ticks))
-    right = WIDTH - 12 - _BOLD * max((text_width(label) for label, _, _ in ends), default=0)
+    right = WIDTH - 12 - BOLD * max((text_width(label) for label, _, _ in ends), default=0)
     xs = whole_axis(int(min(places)), math.ceil(max(places)), left, right)
     named = f"{y_label}, log scale".removeprefix(", ") if log else y_label
     upright, plot = times(marks, Plot(xs, ys), named)
@@ -314,72 +298,6 @@ def scatter_chart(
         tip = tips[k] if tips else f"{x_label} {figure(x)}\n{y_label} {figure(y)}"
         shapes.append(dot(f"t{tone} many", xs(x), ys(y), 2.6, tip))
     return svg(title, description, shapes, height=bottom + HEIGHT - BOTTOM)
-
-
-def spot_chart(
-    title: str,
-    description: str,
-    spots: Sequence[Spot],
-    *,
-    x_label: str,
-    y_label: str,
-    joined: bool = False,
-) -> Markup:
-    """A few named points, those not finite left out; the horizontal axis goes by logarithm.
-
-    If asked, those of one tone are joined in their order.
-    """
-    spots = [spot for spot in spots if math.isfinite(spot.x + spot.y)]
-    ys = axis([spot.y for spot in spots], BOTTOM, TOP)
-    left = left_edge(map(tick_label, ys.ticks))
-    xs = log_axis([spot.x for spot in spots], left + 12, WIDTH - 24)
-    plot = Plot(xs, ys)
-    places = [(xs(spot.x), ys(spot.y)) for spot in spots]
-    shapes = [*frame(plot, f"{x_label}, log scale", y_label, list(map(tick_label, xs.ticks)))]
-    for tone in dict.fromkeys(spot.tone for spot in spots) if joined else ():
-        own = [place for place, spot in zip(places, spots, strict=True) if spot.tone == tone]
-        shapes.append(path(f"line t{tone} faint", through(own)))
-    taken = [(x - 5, y - 5, x + 5, y + 5) for x, y in places]
-    for (x, y), spot in zip(places, spots, strict=True):
-        shapes.append(dot(f"t{spot.tone}", x, y, 4.5, spot.tip))
-        anchor, *place = _free_place(x, y, _BOLD * text_width(spot.name), taken)
-        shapes.append(word(spot.name, f"label t{spot.tone} {anchor}".rstrip(), *place))
-    return svg(title, description, shapes)
-
-
-def _free_place(x: float, y: float, wide: float, taken: list[_Box]) -> tuple[str, float, float]:
-    """Where a word beside a point covers nothing else, and is not cut off; it is taken then.
-
-    The class of words that begin, end or have their middle there comes first.
-    """
-    beside = [("", x + 9), ("end", x - 9)]
-    above_or_below = [("middle", x), ("", x - 4), ("end", x + 4)]
-    places = [
-        (anchor, across, y + down)
-        for down in (4, -9, 19, -22, 32)
-        for anchor, across in (beside if down == 4 else above_or_below)
-    ]
-    free = (
-        place
-        for place in places
-        for box in [_box(place, wide)]
-        if box[0] >= LEFT and box[1] >= 0 and box[2] <= WIDTH and box[3] <= BOTTOM
-        if not any(_overlap(box, other) for other in taken)
-    )
-    found = next(free, places[0])
-    taken.append(_box(found, wide))
-    return found
-
-
-def _box(place: tuple[str, float, float], wide: float) -> _Box:
-    """What words at a place cover."""
-    anchor, x, y = place
-    left = x - {"": 0, "middle": wide / 2, "end": wide}[anchor]
-    return left, y - 11, left + wide, y + 3
-
-
-def _overlap(one: _Box, other: _Box) -> bool:
-    return all(one[k] < other[k + 2] and other[k] < one[k + 2] for k in (0, 1))
 
 
 def _limits(values: Sequence[float]) -> tuple[float, float]:

@@ -17,6 +17,8 @@ LEFT, TOP, BOTTOM = 54, 32, HEIGHT - 46
 """The edges of what is drawn; wide labels at either side push it inwards."""
 FONT = 17
 """Size of the letters on a phone, which there is room for; where charts are larger it is less."""
+BOLD = 1.1
+"""How much wider bold words are than plain ones."""
 _ROW = 18
 _ROWS = 2
 """Rows of words above the plot at most; what finds no place there is left to the pointer."""

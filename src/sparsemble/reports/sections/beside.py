@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sparsemble.ensemble import Verdict
 from sparsemble.pages.blocks import Block, Figure, Grid, Paragraph, Section, Table
-from sparsemble.pages.charts import Spot, spot_chart
 from sparsemble.pages.numbers import figure
+from sparsemble.pages.spots import Spot, spot_chart
 from sparsemble.reports.measures.prices import Prices
 from sparsemble.results.result import Result
 
