@@ -39,14 +39,15 @@ def test_a_run_stopped_anywhere_and_started_again_gives_the_same_bits(
 
 
 def everything():
-    """A budget reached in rounds, the posterior's targets, perturbed inputs, split steps."""
+    """A budget reached in rounds, the posterior's targets, perturbed inputs, split steps, units
+    that leave the chain."""
     chosen = recipe()
     assert chosen.retrain is not None
     perturbed = {"augment": InputDropout(share=0.2)}
+    split = {"every": 3, "prior_step": "proximal", "average_every": 2, "shed_after": 1}
     return recipe(
-        chain=chosen.chain.model_copy(
-            update={"every": 3, "prior_step": "proximal", "average_every": 2, **perturbed}
-        ),
+        chain=chosen.chain.model_copy(update={**split, **perturbed}),
+        prior=GroupSparse(penalty=1e-2),
         prune=PruneSettings(flops=1.0, parameters=0.7, steps=3, between=2),
         retrain=chosen.retrain.model_copy(update={"targets": 0.5, **perturbed}),
     )
@@ -72,6 +73,8 @@ def test_a_run_with_everything_switched_on_resumes_to_the_same_bits(
     cost = resumed.ensemble.cost
     assert cost.flops_ratio <= 1
     assert cost.parameters_ratio <= 0.7
+    assert resumed.history.sheds == all_of_it.history.sheds
+    assert resumed.history.sheds[-1].flops < 0.8
 
 
 def test_a_run_killed_before_its_first_checkpoint_starts_anew(arrays, whole, tmp_path):

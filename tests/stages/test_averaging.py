@@ -104,7 +104,8 @@ def test_the_mean_of_a_chain_that_jumped_is_replaced_by_the_iterate_and_told(bat
     value = dict(zip(("0.weight", "2.weight"), mean.value(), strict=True))
     assert all(not tensor.any() for tensor in value.values())
     before = [tensor.detach().clone() for tensor in tensors]
-    useless, averaged, own = is_useless(value, network, TASK, batches)
+    parameters = dict(network.named_parameters())
+    useless, averaged, own = is_useless(value, parameters, network, TASK, batches)
     assert useless
     assert averaged == pytest.approx(0.6931, abs=1e-3)  # of guessing between two classes
     assert own < 0.4
@@ -113,8 +114,9 @@ def test_the_mean_of_a_chain_that_jumped_is_replaced_by_the_iterate_and_told(bat
 
 def test_a_mean_as_good_as_its_iterates_is_kept(batches):
     network = mlp(3, 4, 2).float()
-    same = {name: p.detach().clone() for name, p in network.named_parameters()}
-    assert not is_useless(same, network, TASK, batches)[0]
+    parameters = dict(network.named_parameters())
+    same = {name: p.detach().clone() for name, p in parameters.items()}
+    assert not is_useless(same, parameters, network, TASK, batches)[0]
 
 
 def test_a_chain_that_leaps_about_falls_back_to_its_iterates(batches):

@@ -12,7 +12,7 @@ from sparsemble.errors import DivergedError
 from sparsemble.layouts import feedforward_layout
 from sparsemble.priors import NoPrior
 from sparsemble.samplers import SGLD, Constant
-from sparsemble.stages import Chain, DivergenceSettings
+from sparsemble.stages import Chain, DivergenceSettings, Subject
 from sparsemble.stages.chain import ChainIdentity
 from sparsemble.stages.updates import Update
 from sparsemble.tasks import Classification, Forward
@@ -70,16 +70,18 @@ def test_one_member_that_collapses_is_noticed_among_many():
 
     chain = Chain(
         ChainIdentity("retrain", 0, 0),
-        parameters={"scale": scale},
-        task=training.task,
-        forward=Collapsing(scale, targets, after=3),
-        batches=InOrder(data.inputs, targets),
-        update=Update(
-            SGLD([scale], 1e-9, num_data=50, temperature=0.0),
-            NoPrior().bind(feedforward_layout(nn.Sequential(nn.Linear(1, 1))), {}),
+        Subject(
+            {"scale": scale},
+            Collapsing(scale, targets, after=3),
+            Update(
+                SGLD([scale], 1e-9, num_data=50, temperature=0.0),
+                NoPrior().bind(feedforward_layout(nn.Sequential(nn.Linear(1, 1))), {}),
+            ),
+            batch_dims=1,
         ),
+        task=training.task,
+        batches=InOrder(data.inputs, targets),
         schedule=Constant(lr=1e-9),
-        batch_dims=1,
         divergence=DivergenceSettings(max_rollbacks=0),
     )
     assert chain.run(3)

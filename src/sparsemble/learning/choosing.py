@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
-
 from sparsemble.stages import Sample
+from sparsemble.stages.samples import mean_of
+from sparsemble.structure import Layout
 
 COUNTS = (1, 2, 4, 8)
 """Numbers of members that are tried,"""
@@ -63,7 +63,7 @@ def recent(samples: Sequence[Sample]) -> list[Sample]:
     return [sample for own in chains for sample in own[-count:]]
 
 
-def merged(samples: Sequence[Sample], count: int) -> list[Sample] | None:
+def merged(samples: Sequence[Sample], count: int, layout: Layout) -> list[Sample] | None:
     """So many means of neighbouring samples; `None` if they cannot be shared out evenly.
 
     Samples of different chains have nothing in common to average: fewer means than chains come
@@ -74,15 +74,4 @@ def merged(samples: Sequence[Sample], count: int) -> list[Sample] | None:
     each, rest = divmod(len(own), count)
     if each == 0 or rest or count % len(chains):
         return None
-    return [_mean(own[first : first + each]) for first in range(0, len(own), each)]
-
-
-def _mean(samples: Sequence[Sample]) -> Sample:
-    if len(samples) == 1:
-        return samples[0]
-    last = samples[-1]
-    mean = {
-        name: torch.stack([sample.parameters[name] for sample in samples]).mean(0)
-        for name in last.parameters
-    }
-    return Sample(last.chain, last.step, mean)
+    return [mean_of(own[first : first + each], layout) for first in range(0, len(own), each)]

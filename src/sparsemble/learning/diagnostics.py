@@ -30,7 +30,7 @@ from sparsemble.learning.remedies import (
     scaled,
 )
 from sparsemble.recipes import Recipe
-from sparsemble.stages import EpochRecord, History, Jump, Rollback
+from sparsemble.stages import EpochRecord, History, Jump, Rollback, Shed
 
 _ALIKE = 1e-3
 """Members that differ by less predict as one."""
@@ -103,6 +103,8 @@ def diagnose(
         found.add(Finding("length", None, "attention", text), longer_chain(recipe))
     if history.jumps:
         _jumps(found, history.jumps, recipe)
+    if history.sheds:
+        _shedding(found, history.sheds)
     if chosen is not None:
         text = f"validation data chose {chosen}"
         found.add(Finding("choice", float(chosen.members), "good", text))
@@ -254,6 +256,24 @@ def _moved(
         return 0.0
     spread = first.var(correction=0) / len(first) + last.var(correction=0) / len(last)
     return difference / math.sqrt(float(spread) + 1e-24)
+
+
+def _shedding(found: Findings, sheds: Sequence[Shed]) -> None:
+    """Of every chain, what it had left in the end."""
+    ends = list({shed.chain: shed for shed in sheds}.values())
+    smallest = min(ends, key=lambda shed: shed.flops)
+    left = ", ".join(
+        f"{name} {smallest.of[name]} → {count}"
+        for name, count in smallest.left.items()
+        if count < smallest.of[name]
+    )
+    chains = f"{len(ends)} chains" if len(ends) > 1 else "the chain"
+    text = (
+        f"units that the prior held at zero left {chains}, from epoch "
+        f"{min(shed.epoch for shed in sheds)} on ({left}): a step took {smallest.flops:.2f} of its "
+        "FLOPs in the end"
+    )
+    found.add(Finding("size", smallest.flops, "good", text))
 
 
 def _jumps(found: Findings, jumps: Sequence[Jump], recipe: Recipe) -> None:

@@ -16,7 +16,7 @@ from sparsemble.ensemble.cost import EnsembleCost, ensemble_cost
 from sparsemble.errors import InputError
 from sparsemble.layouts import layout_of
 from sparsemble.learning.rehearsal import rehearse, rehearse_augmentation, rehearse_autocast
-from sparsemble.members import Member, filled
+from sparsemble.members import Member, filled, with_units
 from sparsemble.networks.layers import without_addresses
 from sparsemble.recipes import Recipe
 from sparsemble.seeds import derive
@@ -71,6 +71,8 @@ class Fitted:
 
     def dense(self, sample: Sample) -> Member:
         """A sample as it is."""
+        if sample.units:
+            return with_units(self.blank, self.layout, sample.parameters, sample.units).eval()
         return Member.dense(filled(self.blank, sample.parameters), self.layout).eval()
 
 

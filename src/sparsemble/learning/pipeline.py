@@ -100,9 +100,7 @@ class Pipeline:
         if how.sparsity is None:
             members = self._prune_to_budget(samples, samples, how)
         else:
-            members = [
-                pruned_member(fitted.blank, fitted.layout, s.parameters, how) for s in samples
-            ]
+            members = [pruned_member(fitted.dense(sample), how) for sample in samples]
         if self.run is not None:
             Ensemble(members, fitted.task).save(self.run.pruned)
         return [member.to(self.device) for member in members]
@@ -130,10 +128,10 @@ class Pipeline:
             )
             return [self.fitted.dense(best).to(self.device) for best in bests]
         samples = recent(samples)
-        teachers = merged(samples, TEACHERS) or samples
+        teachers = merged(samples, TEACHERS, self.fitted.layout) or samples
         best: tuple[list[Member], Tensor] | None = None
         for count in IN_TURN:
-            means = merged(samples, count)
+            means = merged(samples, count, self.fitted.layout)
             if means is None or not self._is_affordable(how, count):
                 continue
             helped = False

@@ -177,6 +177,7 @@ class Planner:
                 every=_EVERY if steps * window >= 10 * _EVERY else 1,
                 prior_step="proximal",
                 patience=4,
+                shed_after=window,
                 augment=self._augment,
                 clip=_CLIP,
             ),

@@ -1,6 +1,13 @@
 """Members: compact networks with their masks, made by compaction, computed together as a stack."""
 
-from sparsemble.members.compaction import compact, compact_further, filled, load_tensors, masked
+from sparsemble.members.compaction import (
+    compact,
+    compact_further,
+    filled,
+    load_tensors,
+    masked,
+    with_units,
+)
 from sparsemble.members.member import Member
 from sparsemble.members.sparse_layers import with_sparse_layers
 from sparsemble.members.stack import Stack
@@ -16,4 +23,5 @@ __all__ = [
     "load_tensors",
     "masked",
     "with_sparse_layers",
+    "with_units",
 ]

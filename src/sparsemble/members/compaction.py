@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from sparsemble.errors import InputError
 from sparsemble.members.member import Member, Origin
 from sparsemble.networks.layers import note_sizes
-from sparsemble.structure import Layout, Role, Survivors, survivors
+from sparsemble.structure import Layout, Role, Survivors, cut, survivors
 from sparsemble.structure.groups import group_sizes
 
 
@@ -55,11 +55,11 @@ def compact(network: nn.Module, layout: Layout, masks: Mapping[str, Tensor]) -> 
     staying = survivors(layout, pruned)
     kept = staying.kept
     parameters = {
-        name: _cut(tensor + staying.bias_gain.get(name, 0), name, layout, kept)
+        name: cut(tensor + staying.bias_gain.get(name, 0), name, layout, kept)
         for name, tensor in pruned.items()
     }
     kept_masks = {
-        name: _cut(_without_folded(mask, name, layout, staying), name, layout, kept)
+        name: cut(_without_folded(mask, name, layout, staying), name, layout, kept)
         for name, mask in masks.items()
     }
     parameters |= {name: parameters[name] * mask for name, mask in kept_masks.items()}
@@ -83,6 +83,27 @@ def compact_further(member: Member, masks: Mapping[str, Tensor]) -> Member:
     units = {name: before.units[name].cpu()[kept] for name, kept in now.units.items()}
     origin = Origin(before.sizes, units, before.group_sizes)
     return Member(smaller.network, smaller.layout, smaller.masks, origin)
+
+
+def with_units(
+    network: nn.Module,
+    layout: Layout,
+    parameters: Mapping[str, Tensor],
+    units: Mapping[str, Tensor],
+) -> Member:
+    """A member that keeps all weights of some units.
+
+    Args:
+        network: The full one; it is left as it is.
+        layout: Its layout.
+        parameters: Of a network with these units.
+        units: Those of each space, by their numbers in the full one.
+    """
+    dense = Member.dense(network, layout)
+    resized = layout.with_sizes({name: len(kept) for name, kept in units.items()})
+    masks = {name: torch.ones_like(parameters[name], dtype=torch.bool) for name in layout.weights}
+    origin = Origin(dense.origin.sizes, dict(units), dense.origin.group_sizes)
+    return Member(filled(network, parameters), resized, masks, origin)
 
 
 def filled(network: nn.Module, tensors: Mapping[str, Tensor]) -> nn.Module:
@@ -134,11 +155,3 @@ def _without_folded(mask: Tensor, name: str, layout: Layout, staying: Survivors)
         if slot.space in staying.dead:
             mask.index_fill_(slot.dim, owned.flatten(), False)
     return mask
-
-
-def _cut(tensor: Tensor, name: str, layout: Layout, kept: Mapping[str, Tensor]) -> Tensor:
-    for dim in range(tensor.ndim):
-        positions = layout.surviving_positions(name, dim, tensor.shape[dim], kept)
-        if len(positions) < tensor.shape[dim]:
-            tensor = tensor.index_select(dim, positions)
-    return tensor

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from sparsemble.structure import Cost, Layout, measure
+from sparsemble.structure import Cost, Layout, laid_out, measure
 from sparsemble.structure.groups import group_sizes
 
 
@@ -88,16 +88,19 @@ class Member(nn.Module):
 
     def pattern(self) -> dict[str, Tensor]:
         """The sparsity pattern: which weights of the network before compaction are left."""
+        return self._laid_out(self.masks)
+
+    def whole_weights(self) -> dict[str, Tensor]:
+        """Its weights where they stood in the network before compaction, zeros elsewhere."""
+        own = dict(self.network.named_parameters())
+        return self._laid_out({name: own[name].detach() for name in self.layout.weights})
+
+    def _laid_out(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         before = self.layout.with_sizes(self.origin.sizes)
-        found = {}
-        for name, shape in self._shapes():
-            positions = [
-                before.surviving_positions(name, dim, length, self.origin.units)
-                for dim, length in enumerate(shape)
-            ]
-            found[name] = torch.zeros(shape, dtype=torch.bool)
-            found[name][torch.meshgrid(*positions, indexing="ij")] = self.masks[name].cpu()
-        return found
+        return {
+            name: laid_out(tensors[name], name, before, self.origin.units, shape)
+            for name, shape in self._shapes()
+        }
 
     def _shapes(self) -> list[tuple[str, list[int]]]:
         """The weights' shapes before compaction."""

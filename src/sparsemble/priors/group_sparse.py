@@ -66,13 +66,12 @@ class BoundGroupSparse(BoundPrior):
             with torch.no_grad():
                 self.terms.shrink(step * self.penalty)
 
-    def near_zero_groups(self, *, temperature: float, num_data: int, lr: float) -> float:
-        """The share whose norm lies within `near_zero_width`."""
-        if self.penalty == 0 or not self.terms.families:
-            return math.nan
+    def at_zero(self, *, temperature: float, num_data: int, lr: float) -> dict[str, Tensor]:
+        """Those whose norm lies within `near_zero_width`."""
+        if self.penalty == 0:
+            return {}
         width = near_zero_width(self.penalty, temperature, num_data, lr)
-        small = [
-            (norms < width * math.sqrt(self.terms.sizes[family.name])).flatten()
+        return {
+            family.name: norms < width * math.sqrt(self.terms.sizes[family.name])
             for family, norms in zip(self.terms.families, self.terms.norms(), strict=True)
-        ]
-        return float(torch.cat(small).float().mean())
+        }

@@ -39,9 +39,16 @@ class BoundPrior(ABC):
         """
         raise _without_shrink(self)
 
-    def near_zero_groups(self, *, temperature: float, num_data: int, lr: float) -> float:
-        """Share of the groups that the prior holds near zero; NaN where it knows no groups."""
+    def at_zero(self, *, temperature: float, num_data: int, lr: float) -> dict[str, Tensor]:
+        """Which groups of every family it holds near zero; nothing where it knows no groups."""
+        return {}
+
+
+def share_at_zero(at_zero: Mapping[str, Tensor]) -> float:
+    """The share of all groups; NaN if there are none."""
+    if not at_zero:
         return math.nan
+    return float(torch.cat([own.flatten() for own in at_zero.values()]).float().mean())
 
 
 class Prior(Settings, ABC):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -72,13 +71,12 @@ class BoundSum(BoundPrior):
         for term in self.terms:
             term.shrink(step)
 
-    def near_zero_groups(self, *, temperature: float, num_data: int, lr: float) -> float:
+    def at_zero(self, *, temperature: float, num_data: int, lr: float) -> dict[str, Tensor]:
         """As the first term says that knows groups."""
-        shares = (
-            term.near_zero_groups(temperature=temperature, num_data=num_data, lr=lr)
-            for term in self.terms
+        found = (
+            term.at_zero(temperature=temperature, num_data=num_data, lr=lr) for term in self.terms
         )
-        return next((share for share in shares if not math.isnan(share)), math.nan)
+        return next((groups for groups in found if groups), {})
 
 
 if TYPE_CHECKING:

@@ -13,7 +13,15 @@ from rich.table import Column
 
 from sparsemble.pages.numbers import duration
 from sparsemble.progress.remaining import Speed
-from sparsemble.stages import Callback, ChainState, EpochRecord, Jump, Rollback, SampleRecord
+from sparsemble.stages import (
+    Callback,
+    ChainState,
+    EpochRecord,
+    Jump,
+    Rollback,
+    SampleRecord,
+    Shed,
+)
 
 _WORDS = {"chain": "sampling", "retrain": "retraining", "trial": "trying settings"}
 
@@ -49,7 +57,7 @@ class TerminalProgress(Callback):
         self._total = 0
         self._base = 0
         self._speed = Speed(0)
-        self._epoch = ""
+        self._epoch = self._left_of_it = ""
         self._measured: SampleRecord | None = None
         self._divergences = 0
         self._shown = time.monotonic()
@@ -65,7 +73,7 @@ class TerminalProgress(Callback):
             self._stage = stage
             self._chains = chains
             self._total = total * chains
-            self._epoch = ""
+            self._epoch = self._left_of_it = ""
             self._speed = Speed(self._base + done)
             if self._live:
                 self._show_bar()
@@ -104,6 +112,10 @@ class TerminalProgress(Callback):
             f"{jump.mean:.3g}, of the last iterate {jump.iterate:.3g}), and the iterate was taken",
             style="yellow",
         )
+
+    def shed(self, shed: Shed) -> None:
+        """Note how large the network still is."""
+        self._left_of_it = f"{100 * shed.flops:.0f} % of the FLOPs left"
 
     def close(self) -> None:
         """Remove the bar."""
@@ -144,6 +156,7 @@ class TerminalProgress(Callback):
     def _status(self) -> str:
         parts = [
             self._epoch,
+            self._left_of_it,
             self._ensemble(),
             f"{self._divergences} divergences" if self._divergences else "",
             f"{self._speed.per_second:.3g} steps/s" if self._speed.per_second else "",

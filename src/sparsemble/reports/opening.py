@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from torch import Tensor, nn
+from torch import nn
 
 from sparsemble.data import Batches, Split
 from sparsemble.ensemble import Ensemble
@@ -24,10 +24,11 @@ from sparsemble.recipes import Recipe
 from sparsemble.recipes.code import check_named
 from sparsemble.results.result import Result, read_result
 from sparsemble.results.running import ingredients_of
-from sparsemble.runs.folder import RunFolder
+from sparsemble.runs.folder import RunFolder, sample_of
 from sparsemble.runs.opening import open_ensemble
 from sparsemble.stages import Sample
 from sparsemble.stages.pruning import pruned_member, within
+from sparsemble.stages.samples import mean_of
 from sparsemble.store import inside, read_json, read_tensors
 from sparsemble.structure import Layout
 from sparsemble.tasks import Evaluation, Task
@@ -97,11 +98,24 @@ class FinishedRun:
         """One sample as the chain left it."""
         file = self.sample_files[index]
         tensors, note = read_tensors(inside(file.parent, file.name))
-        shapes = {name: parameter.shape for name, parameter in self.blank.named_parameters()}
-        fits = {name: tensor.shape for name, tensor in tensors.items()} == shapes
-        if not fits or (note.get("chain"), note.get("step")) != _place(file):
-            raise CorruptFileError(f"{file} is not the sample that its name and the recipe say")
-        return Sample(note["chain"], note["step"], tensors)
+        wrong = CorruptFileError(f"{file} is not the sample that its name and the recipe say")
+        if (note.get("chain"), note.get("step")) != _place(file):
+            raise wrong
+        sample = sample_of(tensors, note)
+        if {name: list(t.shape) for name, t in sample.parameters.items()} != self._shapes(sample):
+            raise wrong
+        return sample
+
+    def _shapes(self, sample: Sample) -> dict[str, list[int]] | None:
+        """Of the parameters of a network with the sample's units; `None` if there is no such."""
+        whole = {space.name: space.size for space in self.layout.spaces}
+        if sample.units and set(sample.units) != set(whole):
+            return None
+        sizes = whole | {name: len(units) for name, units in sample.units.items()}
+        return {
+            name: self.layout.shape_with(sizes, name, parameter.shape)
+            for name, parameter in self.blank.named_parameters()
+        }
 
     def samples(self) -> Iterator[Sample]:
         """The samples, one at a time."""
@@ -116,11 +130,10 @@ class FinishedRun:
             return None
         files = sorted(self.folder.chain.path.glob("sample-0000-*.safetensors"))
         count = max((count for count in COUNTS if count <= len(files)), default=0)
-        mean: dict[str, Tensor] = {}
-        for file in files[len(files) - count :]:
-            tensors, _ = read_tensors(inside(file.parent, file.name))
-            mean = {name: mean.get(name, 0) + tensor / count for name, tensor in tensors.items()}
-        return self.fitted.dense(Sample(0, 0, mean)) if mean else None
+        read = [read_tensors(inside(file.parent, file.name)) for file in files[-count:]]
+        if not count:
+            return None
+        return self.fitted.dense(mean_of([sample_of(*own) for own in read], self.layout))
 
     def pruned_member(self, sample: Sample) -> Member:
         """A sample pruned by the recipe and made compact, not yet retrained."""
@@ -128,7 +141,7 @@ class FinishedRun:
         assert how is not None
         if how.sparsity is None:
             return within(self.fitted.dense(sample), *how.shares(len(self.ensemble))[-1])
-        return pruned_member(self.blank, self.layout, sample.parameters, how)
+        return pruned_member(self.fitted.dense(sample), how)
 
 
 def open_run(

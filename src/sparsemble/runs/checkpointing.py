@@ -21,7 +21,7 @@ from sparsemble.stages import (
     Sample,
     SampleRecord,
 )
-from sparsemble.stages.history import Jump, Record
+from sparsemble.stages.history import Jump, Record, Shed
 
 CHECKPOINT_EVERY = 45.0
 
@@ -108,6 +108,11 @@ class Checkpointing(Callback):
         """One more line of the trace."""
         self._record(jump)
         self._forward.jumped(jump)
+
+    def shed(self, shed: Shed) -> None:
+        """One more line of the trace."""
+        self._record(shed)
+        self._forward.shed(shed)
 
     def rolled_back(self, rollback: Rollback, save: Callable[[], ChainState]) -> None:
         """Record, and forget what the rollback undid: only once a checkpoint stands before it."""

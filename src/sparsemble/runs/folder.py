@@ -44,7 +44,15 @@ from sparsemble.recipes.recipe import named_code
 from sparsemble.runs.notes import CheckpointNote, LatencyNote, Note, RunNote, SampleNote, StageNote
 from sparsemble.runs.provenance import provenance
 from sparsemble.stages import ChainState, Sample
-from sparsemble.stages.history import EpochRecord, History, Jump, Record, Rollback, SampleRecord
+from sparsemble.stages.history import (
+    EpochRecord,
+    History,
+    Jump,
+    Record,
+    Rollback,
+    SampleRecord,
+    Shed,
+)
 from sparsemble.store import (
     full_disk_explained,
     inside,
@@ -60,9 +68,12 @@ _KINDS: dict[str, type[Record]] = {
     "epoch": EpochRecord,
     "sample": SampleRecord,
     "jump": Jump,
+    "shed": Shed,
     "rollback": Rollback,
 }
 """What a line of a trace can be."""
+_UNITS = "units/"
+"""Before the names of the units of a smaller sample, among its parameters."""
 
 
 class StageFolder:
@@ -130,7 +141,7 @@ class StageFolder:
         """
         files = sorted(self.path.glob(f"sample-{_digits(4)}-{_digits(9)}.safetensors"))
         read = (self._read(file, SampleNote) for file in files)
-        found = [Sample(note["chain"], note["step"], tensors) for tensors, note in read]
+        found = [sample_of(tensors, note) for tensors, note in read]
         if state is None:
             return []
         under_way, step = state.numbers["chain"], state.numbers["step"]
@@ -148,7 +159,8 @@ class StageFolder:
         """Keep a sample."""
         name = f"sample-{sample.chain:04d}-{sample.step:09d}.safetensors"
         note = {"chain": sample.chain, "step": sample.step, "belongs_to": self._identity}
-        write_tensors(inside(self.path, name), sample.parameters, note)
+        units = {f"{_UNITS}{space}": kept for space, kept in sample.units.items()}
+        write_tensors(inside(self.path, name), {**sample.parameters, **units}, note)
 
     def _read(self, file: Path, what: type[Note]) -> tuple[dict[str, Tensor], dict[str, Any]]:
         tensors, note = read_tensors(inside(self.path, file.name))
@@ -327,6 +339,13 @@ class RunFolder:
             for handle in handles:
                 fcntl.flock(handle, fcntl.LOCK_UN)  # a forked worker may have it open still
                 os.close(handle)
+
+
+def sample_of(tensors: Mapping[str, Tensor], note: Mapping[str, Any]) -> Sample:
+    """What the file of a sample holds."""
+    units = {n.removeprefix(_UNITS): t for n, t in tensors.items() if n.startswith(_UNITS)}
+    parameters = {name: t for name, t in tensors.items() if not name.startswith(_UNITS)}
+    return Sample(note["chain"], note["step"], parameters, units)
 
 
 def _digits(count: int) -> str:

@@ -5,14 +5,16 @@ Stage 1: `draw_samples` runs chains and collects posterior samples. Stage 2: `pr
 """
 
 from sparsemble.stages.callback import Callback, Callbacks
-from sparsemble.stages.chain import Chain, ChainState
+from sparsemble.stages.chain import Chain
+from sparsemble.stages.chain_state import ChainState
 from sparsemble.stages.collection import collection_steps
 from sparsemble.stages.divergence import DivergenceSettings
-from sparsemble.stages.history import EpochRecord, History, Jump, Rollback, SampleRecord
+from sparsemble.stages.history import EpochRecord, History, Jump, Rollback, SampleRecord, Shed
 from sparsemble.stages.pruning import PruneSettings, prune
 from sparsemble.stages.retraining import RetrainSettings, retrain
 from sparsemble.stages.samples import Sample
 from sparsemble.stages.sampling import ChainSettings, draw_samples
+from sparsemble.stages.subject import Subject
 
 __all__ = [
     "Callback",
@@ -29,6 +31,8 @@ __all__ = [
     "Rollback",
     "Sample",
     "SampleRecord",
+    "Shed",
+    "Subject",
     "collection_steps",
     "draw_samples",
     "prune",

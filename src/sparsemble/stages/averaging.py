@@ -65,17 +65,21 @@ class WindowMean:
 
 @torch.no_grad()
 def is_useless(
-    mean: Mapping[str, Tensor], network: nn.Module, task: Task, batches: Batches
+    mean: Mapping[str, Tensor],
+    parameters: Mapping[str, Tensor],
+    network: nn.Module,
+    task: Task,
+    batches: Batches,
 ) -> tuple[bool, float, float]:
-    """Is a mean clearly worse than the iterate that `network` holds? Also both losses.
+    """Is a mean clearly worse than the iterate, the `parameters` of `network`? Also both losses.
 
     Both are measured on the same training batches, without dropout; the network is left as it was.
     """
-    iterate = {name: p.detach().clone() for name, p in network.named_parameters()}
+    iterate = {name: p.detach().clone() for name, p in parameters.items()}
     own = _loss(network, task, batches)
-    _load(network, mean)
+    _load(parameters, mean)
     averaged = _loss(network, task, batches)
-    _load(network, iterate)
+    _load(parameters, iterate)
     worse = not averaged <= own + _TOLERATED * task.guess(batches)
     return worse, averaged, own
 
@@ -94,6 +98,6 @@ def _loss(network: nn.Module, task: Task, batches: Batches) -> float:
     return sum(losses) / len(losses)
 
 
-def _load(network: nn.Module, tensors: Mapping[str, Tensor]) -> None:
-    for name, parameter in network.named_parameters():
+def _load(parameters: Mapping[str, Tensor], tensors: Mapping[str, Tensor]) -> None:
+    for name, parameter in parameters.items():
         parameter.copy_(tensors[name])

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sparsemble.stages.history import EpochRecord, Jump, Rollback, SampleRecord
+from sparsemble.stages.history import EpochRecord, Jump, Rollback, SampleRecord, Shed
 
 if TYPE_CHECKING:
-    from sparsemble.stages.chain import ChainState
+    from sparsemble.stages.chain_state import ChainState
     from sparsemble.stages.samples import Sample
 
 
@@ -39,6 +39,9 @@ class Callback:
 
     def jumped(self, jump: Jump) -> None:
         """The mean of an interval was useless, and its last iterate is the sample instead."""
+
+    def shed(self, shed: Shed) -> None:
+        """Units at zero left the running chain."""
 
     def rolled_back(self, rollback: Rollback, save: Callable[[], ChainState]) -> None:
         """A divergence was undone; `save()` gives the state that the chain went back to."""

@@ -15,31 +15,25 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from sparsemble.data import Batches
 from sparsemble.errors import CorruptFileError, DivergedError
+from sparsemble.priors.prior import share_at_zero
 from sparsemble.samplers import Schedule
 from sparsemble.seeds import derive
 from sparsemble.stages.averaging import WindowMean
 from sparsemble.stages.callback import Callback
+from sparsemble.stages.chain_state import ChainState
 from sparsemble.stages.divergence import DivergenceSettings, DivergenceWatch
 from sparsemble.stages.history import EpochRecord, Rollback
 from sparsemble.stages.random_streams import RandomStream
+from sparsemble.stages.shedding import Shedding
+from sparsemble.stages.subject import Subject
 from sparsemble.stages.teaching import Teacher
-from sparsemble.stages.updates import Update
-from sparsemble.tasks import Forward, Task
-
-
-@dataclass(frozen=True)
-class ChainState:
-    """Everything a chain needs to go on: tensors, and numbers that fit into JSON."""
-
-    tensors: dict[str, Tensor]
-    numbers: dict[str, Any]
+from sparsemble.tasks import Task
 
 
 @dataclass(frozen=True)
@@ -56,19 +50,16 @@ class Chain:
 
     Args:
         identity: Which chain of which stage this is.
-        parameters: What moves, by name.
+        subject: What moves.
         task: Whose loss is descended.
-        forward: From inputs to outputs with these parameters.
         batches: The training data.
-        update: Moves them by their gradients, by a prior and by noise.
         schedule: The learning rate over time, in epochs.
         augment: Perturbs the inputs of every batch.
         teacher: Whose predictions are learned as well.
-        masks: Weights that take part; gradients of the others are left out.
         clip: Limit of the gradient's norm, before prior and noise.
         autocast: Compute the network in bfloat16 where that is safe.
         average_every: Keep the mean of the parameters, taken in every so many steps.
-        batch_dims: How many leading dimensions of the parameters count members.
+        shedding: Makes the subject smaller as units go to zero.
         divergence: When the chain is thrown back.
         callback: Told what happens.
     """
@@ -76,44 +67,34 @@ class Chain:
     def __init__(
         self,
         identity: ChainIdentity,
+        subject: Subject,
         *,
-        parameters: Mapping[str, Tensor],
         task: Task,
-        forward: Forward,
         batches: Batches,
-        update: Update,
         schedule: Schedule,
         augment: Callable[[Tensor], Tensor] | None = None,
         teacher: Teacher | None = None,
-        masks: Mapping[str, Tensor] | None = None,
         clip: float | None = None,
         autocast: bool = False,
         average_every: int | None = None,
-        batch_dims: int = 0,
+        shedding: Shedding | None = None,
         divergence: DivergenceSettings | None = None,
         callback: Callback | None = None,
     ) -> None:
         self.identity = identity
-        self.parameters = dict(parameters)
         self.step = 0
         self._task = task
-        self._forward = forward
         self._batches = batches
-        self._update = update
         self._schedule = schedule
         self._augment = augment
         self._teacher = teacher
         self._clip = clip
         self._autocast = autocast
-        self._batch_dims = batch_dims
+        self._average_every = average_every
+        self._shedding = shedding
         self._callback = callback or Callback()
-        self._tensors = list(self.parameters.values())
+        self._take(subject)
         self._device = self._tensors[0].device if self._tensors else torch.device("cpu")
-        self._members = self._tensors[0].shape[:batch_dims].numel() if self._tensors else 1
-        self._masks = {
-            name: mask.to(self.parameters[name].device, self.parameters[name].dtype)
-            for name, mask in (masks or {}).items()
-        }
         self._divergence = divergence or DivergenceSettings()
         self._watch = DivergenceWatch(self._divergence, task.guess(batches))
         self._rollbacks = 0
@@ -122,9 +103,23 @@ class Chain:
         self._rest: Iterator[tuple[Tensor, Tensor]] | None = None
         self._reason: str | None = None
         self._random = RandomStream(derive(identity.seed, "dropout", 0), self._device)
-        self.mean = None if average_every is None else WindowMean(self._tensors, average_every)
-        """Of the parameters since its own beginning, if asked for."""
         self._good = self._earlier = self._snapshot()
+
+    def _take(self, subject: Subject) -> None:
+        """Move this from now on."""
+        self.parameters = dict(subject.parameters)
+        self._forward = subject.forward
+        self._update = subject.update
+        self._batch_dims = subject.batch_dims
+        self._tensors = list(self.parameters.values())
+        self._members = self._tensors[0].shape[: self._batch_dims].numel() if self._tensors else 1
+        self._masks = {
+            name: mask.to(self.parameters[name].device, self.parameters[name].dtype)
+            for name, mask in subject.masks.items()
+        }
+        every = self._average_every
+        self.mean = None if every is None else WindowMean(self._tensors, every)
+        """Of the parameters since its own beginning, if asked for."""
 
     def run(self, until: int) -> bool:
         """Go on until `until` steps are done; `False` if a divergence threw the chain back."""
@@ -223,6 +218,8 @@ class Chain:
                 seconds=seconds,
             )
         )
+        if self._shedding is not None:
+            self._shed(self._shedding)
         if self._watch.calm and self._is_finite():
             self._earlier, self._good = self._good, self._snapshot()
 
@@ -230,7 +227,25 @@ class Chain:
         """What the prior holds near zero; of members that are retrained nothing is asked."""
         if self._batch_dims or self.identity.stage != "chain":
             return math.nan
-        return self._update.near_zero_groups()
+        share = share_at_zero(self._update.at_zero())
+        return share if self._shedding is None else self._shedding.share_of_all(share)
+
+    def _shed(self, shedding: Shedding) -> None:
+        """Go on with a smaller network, if units have been at zero for long enough."""
+        shedding.count(self._update.at_zero())
+        smaller = shedding.smaller(self._snapshot()) if shedding.is_due else None
+        if smaller is not None:
+            before = shedding.member
+            self._load(smaller)
+            self._callback.shed(
+                shedding.record(
+                    before,
+                    stage=self.identity.stage,
+                    chain=self.identity.number,
+                    step=self.step,
+                    epoch=self.step // self._batches.steps,
+                )
+            )
 
     def _roll_back(self) -> None:
         """Return to a good state with another noise, order of the data and lower rate.
@@ -293,8 +308,8 @@ class Chain:
                 f"the checkpoint of {where} is not one of this network and sampler ({error}); "
                 "remove it to begin anew"
             ) from None
-        self._good = _part(state, "good")
-        self._earlier = _part(state, "earlier") if "earlier" in state.numbers else self._good
+        self._good = state.inner("good")
+        self._earlier = state.inner("earlier") if "earlier" in state.numbers else self._good
         self._rollbacks = state.numbers["rollbacks"]
         self._lr_factor = state.numbers["lr_factor"]
 
@@ -320,26 +335,32 @@ class Chain:
             "epoch_seconds": self._epoch_seconds,
             "watch": self._watch.numbers(),
         }
+        if self._shedding is not None:
+            tensors |= {f"shedding/{n}": t.clone() for n, t in self._shedding.state().items()}
         if self.mean is not None:
             means, numbers["mean"] = self.mean.state()
             tensors |= {f"mean/{number}": mean for number, mean in means.items()}
         return ChainState(tensors, numbers)
 
     def _load(self, state: ChainState) -> None:
+        if self._shedding is not None:
+            subject = self._shedding.restore(state.part("shedding"))
+            if subject is not None:
+                self._take(subject)
         self.move_to({name: state.tensors[f"parameter/{name}"] for name in self.parameters})
         sampler = self._update.sampler.state_dict()
         sampler["state"] = {}
-        for key, tensor in _tensors(state, "sampler").items():
+        for key, tensor in state.part("sampler").items():
             index, _, name = key.partition("/")
             sampler["state"].setdefault(int(index), {})[name] = tensor.clone()
-        for number, tensor in _tensors(state, "noise").items():
+        for number, tensor in state.part("noise").items():
             sampler["noise"][int(number)] = tensor
         self._update.sampler.load_state_dict(sampler)
-        self._forward.restore(_tensors(state, "carried"))
+        self._forward.restore(state.part("carried"))
         if self._teacher is not None:
-            self._teacher.restore(_tensors(state, "teacher"))
+            self._teacher.restore(state.part("teacher"))
         if self.mean is not None:
-            self.mean.restore(_tensors(state, "mean"), state.numbers["mean"])
+            self.mean.restore(state.part("mean"), state.numbers["mean"])
         self.step = state.numbers["step"]
         self._rest = None
         self._epoch_loss = state.numbers["epoch_loss"]
@@ -354,14 +375,3 @@ def clip_gradients(gradients: Sequence[Tensor], limit: float, batch_dims: int = 
     factors = (limit / norms.clamp_min(limit)).to(gradients[0].dtype)
     for gradient in gradients:
         gradient.mul_(factors.view(*factors.shape, *[1] * (gradient.ndim - factors.ndim)))
-
-
-def _part(state: ChainState, place: str) -> ChainState:
-    """A good state kept within another one."""
-    return ChainState(_tensors(state, place), state.numbers[place])
-
-
-def _tensors(state: ChainState, place: str) -> dict[str, Tensor]:
-    """The tensors of one part of a state."""
-    prefix = f"{place}/"
-    return {k.removeprefix(prefix): t for k, t in state.tensors.items() if k.startswith(prefix)}

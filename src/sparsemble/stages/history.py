@@ -60,6 +60,23 @@ class Jump:
 
 
 @dataclass(frozen=True)
+class Shed:
+    """Units that left a running chain, by space: how many have `gone`, and are `left` `of` all.
+
+    `flops` is what a step takes from there on, as a share of what the whole network did.
+    """
+
+    stage: str
+    chain: int
+    step: int
+    epoch: int
+    gone: dict[str, int]
+    left: dict[str, int]
+    of: dict[str, int]
+    flops: float
+
+
+@dataclass(frozen=True)
 class Rollback:
     """A divergence that was detected and undone."""
 
@@ -71,7 +88,7 @@ class Rollback:
     back_to_epoch: int
     lr_factor: float
 
-    def undoes(self, record: EpochRecord | SampleRecord | Jump) -> bool:
+    def undoes(self, record: EpochRecord | SampleRecord | Jump | Shed) -> bool:
         """Did it happen in the stretch that was thrown away?"""
         if (record.stage, record.chain) != (self.stage, self.chain):
             return False
@@ -80,7 +97,7 @@ class Rollback:
         return record.step > self.back_to
 
 
-Record = EpochRecord | SampleRecord | Jump | Rollback
+Record = EpochRecord | SampleRecord | Jump | Shed | Rollback
 
 
 @dataclass
@@ -91,6 +108,7 @@ class History:
     samples: list[SampleRecord] = field(default_factory=list)
     rollbacks: list[Rollback] = field(default_factory=list)
     jumps: list[Jump] = field(default_factory=list)
+    sheds: list[Shed] = field(default_factory=list)
 
     def add(self, record: Record) -> None:
         """Take a record in; a rollback takes out what it undid."""
@@ -100,11 +118,14 @@ class History:
             self.samples.append(record)
         elif isinstance(record, Jump):
             self.jumps.append(record)
+        elif isinstance(record, Shed):
+            self.sheds.append(record)
         else:
             self.rollbacks.append(record)
             self.epochs = [r for r in self.epochs if not record.undoes(r)]
             self.samples = [r for r in self.samples if not record.undoes(r)]
             self.jumps = [r for r in self.jumps if not record.undoes(r)]
+            self.sheds = [r for r in self.sheds if not record.undoes(r)]
 
     def of_chains(self, chains: int) -> History:
         """The part of the first `chains` chains."""
@@ -113,6 +134,7 @@ class History:
             [r for r in self.samples if r.chain < chains],
             [r for r in self.rollbacks if r.chain < chains],
             [r for r in self.jumps if r.chain < chains],
+            [r for r in self.sheds if r.chain < chains],
         )
 
     def __add__(self, other: History) -> History:
@@ -121,4 +143,5 @@ class History:
             self.samples + other.samples,
             self.rollbacks + other.rollbacks,
             self.jumps + other.jumps,
+            self.sheds + other.sheds,
         )

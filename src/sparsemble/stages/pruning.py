@@ -12,10 +12,10 @@ from typing import Annotated, Literal, Self
 
 import torch
 from pydantic import Field, model_validator
-from torch import Tensor, nn
+from torch import Tensor
 
 from sparsemble.errors import InputError
-from sparsemble.members import Member, compact, compact_further, filled
+from sparsemble.members import Member, compact_further
 from sparsemble.settings import Settings
 from sparsemble.stages.unit_pruning import prune_units
 from sparsemble.structure import Layout
@@ -120,13 +120,18 @@ def prune(
     return dict(zip(weights, masks, strict=True))
 
 
-def pruned_member(
-    network: nn.Module, layout: Layout, parameters: Mapping[str, Tensor], how: PruneSettings
-) -> Member:
-    """A sample of `network`, pruned by a sparsity and made compact."""
+def pruned_member(member: Member, how: PruneSettings) -> Member:
+    """A sample, pruned by a sparsity and made compact."""
+    return compact_further(member, masks_of(member, how)).eval()
+
+
+def masks_of(member: Member, how: PruneSettings) -> dict[str, Tensor]:
+    """Which weights of a sample stay by a sparsity; what has gone already counts as pruned."""
     assert how.sparsity is not None
-    masks = prune(parameters, layout, sparsity=how.sparsity, scope=how.scope)
-    return compact(filled(network, parameters), layout, masks).eval()
+    own, whole = (cost.parameters for cost in (member.cost, member.dense_cost))
+    sparsity = max(how.sparsity - (whole - own) / whole, 0.0) * (whole / own)
+    parameters = dict(member.network.named_parameters())
+    return prune(parameters, member.layout, sparsity=sparsity, scope=how.scope)
 
 
 def within(member: Member, flops: float | None, weights: float | None) -> Member:

@@ -23,10 +23,12 @@ from sparsemble.samplers import SGLD, AnySchedule
 from sparsemble.seeds import derive
 from sparsemble.settings import Positive, Settings
 from sparsemble.stages.callback import Callback
-from sparsemble.stages.chain import Chain, ChainIdentity, ChainState
+from sparsemble.stages.chain import Chain, ChainIdentity
+from sparsemble.stages.chain_state import ChainState
 from sparsemble.stages.divergence import DivergenceSettings
 from sparsemble.stages.samples import Sample
 from sparsemble.stages.sampling import parameters_of
+from sparsemble.stages.subject import Subject
 from sparsemble.stages.teaching import Teacher
 from sparsemble.stages.updates import Update
 from sparsemble.structure import Layout
@@ -177,33 +179,30 @@ def _chain(
     callback: Callback,
 ) -> Chain:
     """The chain that retrains one group, before its first step."""
+    sampler = SGLD(
+        group.parameters.values(),
+        settings.schedule(0),
+        num_data=batches.num_data,
+        temperature=0.0,
+    )
+    bound = prior.bind(
+        group.layout,
+        group.parameters,
+        sizes=group.members[0].origin.group_sizes,
+        batch_dims=group.batch_dims,
+    )
     return Chain(
         identity,
-        parameters=group.parameters,
-        task=task,
-        forward=group.forward,
-        batches=batches,
-        update=Update(
-            SGLD(
-                group.parameters.values(),
-                settings.schedule(0),
-                num_data=batches.num_data,
-                temperature=0.0,
-            ),
-            prior.bind(
-                group.layout,
-                group.parameters,
-                sizes=group.members[0].origin.group_sizes,
-                batch_dims=group.batch_dims,
-            ),
+        Subject(
+            group.parameters, group.forward, Update(sampler, bound), group.masks, group.batch_dims
         ),
+        task=task,
+        batches=batches,
         schedule=settings.schedule,
         augment=None if settings.augment is None else task.augmentation(settings.augment),
         teacher=teacher,
-        masks=group.masks,
         clip=settings.clip,
         autocast=settings.autocast,
-        batch_dims=group.batch_dims,
         divergence=settings.divergence,
         callback=callback,
     )

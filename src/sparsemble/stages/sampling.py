@@ -14,18 +14,22 @@ from sparsemble.augmentations import AnyAugmentation
 from sparsemble.data import Batches
 from sparsemble.devices import usable_device
 from sparsemble.errors import CorruptFileError, InputError
+from sparsemble.members import Member
 from sparsemble.priors import Prior
 from sparsemble.samplers import AnySampler, AnySchedule, SGLDSettings
 from sparsemble.seeds import derive
 from sparsemble.settings import Positive, Settings
 from sparsemble.stages.averaging import is_useless
 from sparsemble.stages.callback import Callback
-from sparsemble.stages.chain import Chain, ChainIdentity, ChainState
+from sparsemble.stages.chain import Chain, ChainIdentity
+from sparsemble.stages.chain_state import ChainState
 from sparsemble.stages.collection import Collection, collection_steps
 from sparsemble.stages.divergence import DivergenceSettings
 from sparsemble.stages.history import Jump
 from sparsemble.stages.patience import Patience
 from sparsemble.stages.samples import Sample
+from sparsemble.stages.shedding import Shedding
+from sparsemble.stages.subject import Subject
 from sparsemble.stages.updates import PriorStep, Update
 from sparsemble.structure import Layout
 from sparsemble.tasks import Task
@@ -66,6 +70,9 @@ class ChainSettings(Settings):
     """How inputs are perturbed: it regularises."""
     clip: Positive | None = None
     """Limit of the gradient's norm, before prior and noise."""
+    shed_after: Annotated[int, Field(ge=1)] | None = None
+    """Remove units from the running chain once the prior has held them at zero for so many epochs;
+    by default all stay."""
     autocast: bool = False
     """Compute the network in bfloat16 where that is safe; weights and updates stay as they are."""
     divergence: DivergenceSettings = DivergenceSettings()
@@ -131,9 +138,9 @@ def draw_samples(
             continue
         chain_seed = derive(seed, "chain", number)
         moving = task.prepared(initial_network(network, number, chain_seed)).to(device)
-        chain = _started(
-            moving, layout, task, batches, prior, settings, number, chain_seed, callback
-        )
+        whole = Member.dense(moving, layout).to(device)
+        identity = ChainIdentity("chain", number, chain_seed)
+        chain, shedding = _started(whole, task, batches, prior, settings, identity, callback)
         if resume is not None and resume.numbers["chain"] == number:
             chain.resume(resume)
         _check_complete(steps, samples, chain)
@@ -144,7 +151,10 @@ def draw_samples(
             if chain.mean is not None:
                 chain.mean.begin(max(step - settings.interval * batches.steps, 0))
             if chain.run(step):
-                sample = Sample(number, step, _collected(chain, moving, task, batches, callback))
+                now = whole if shedding is None else shedding.member
+                parameters = _collected(chain, now, task, batches, callback)
+                units = {} if now is whole else now.origin.units
+                sample = Sample(number, step, parameters, units)
                 samples.append(sample)
                 callback.sampled(sample, chain.state)
             else:
@@ -171,45 +181,46 @@ def _check_complete(steps: Sequence[int], samples: Sequence[Sample], chain: Chai
 
 
 def _started(
-    network: nn.Module,
-    layout: Layout,
+    whole: Member,
     task: Task,
     batches: Batches,
     prior: Prior,
     settings: ChainSettings,
-    number: int,
-    seed: int,
+    identity: ChainIdentity,
     callback: Callback,
-) -> Chain:
-    """Chain `number` of `network`'s parameters before its first step."""
-    network.train()
-    parameters = dict(network.named_parameters())
-    sampler = settings.sampler.build(
-        parameters.values(),
-        lr=settings.schedule(0),
-        num_data=batches.num_data,
-        seed=derive(seed, "noise", 0),
-    )
-    return Chain(
-        ChainIdentity("chain", number, seed),
-        parameters=parameters,
+) -> tuple[Chain, Shedding | None]:
+    """A chain of the network's parameters before its first step, and what makes it smaller."""
+
+    def subject(member: Member) -> Subject:
+        member.train()
+        parameters = dict(member.network.named_parameters())
+        sampler = settings.sampler.build(
+            parameters.values(),
+            lr=settings.schedule(0),
+            num_data=batches.num_data,
+            seed=derive(identity.seed, "noise", 0),
+        )
+        bound = prior.bind(member.layout, parameters, sizes=member.origin.group_sizes)
+        update = Update(sampler, bound, every=settings.every, prior_step=settings.prior_step)
+        return Subject(parameters, task.forward(member), update)
+
+    after = settings.shed_after
+    shedding = None if after is None else Shedding(whole, subject, after)
+    chain = Chain(
+        identity,
+        subject(whole),
         task=task,
-        forward=task.forward(network),
         batches=batches,
-        update=Update(
-            sampler,
-            prior.bind(layout, parameters),
-            every=settings.every,
-            prior_step=settings.prior_step,
-        ),
         schedule=settings.schedule,
         augment=None if settings.augment is None else task.augmentation(settings.augment),
         clip=settings.clip,
         autocast=settings.autocast,
         average_every=settings.average_every if settings.collection == "means" else None,
+        shedding=shedding,
         divergence=settings.divergence,
         callback=callback,
     )
+    return chain, shedding
 
 
 def _collected(
@@ -219,7 +230,7 @@ def _collected(
     if chain.mean is None:
         return parameters_of(chain)
     mean = dict(zip(chain.parameters, chain.mean.value(), strict=True))
-    useless, own, iterate = is_useless(mean, network, task, batches)
+    useless, own, iterate = is_useless(mean, chain.parameters, network, task, batches)
     if useless:
         callback.jumped(Jump("chain", chain.identity.number, chain.step, own, iterate))
         return parameters_of(chain)

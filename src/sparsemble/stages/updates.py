@@ -92,9 +92,9 @@ class Update:
     def _lr(self) -> float:
         return float(self.sampler.param_groups[0]["lr"])
 
-    def near_zero_groups(self) -> float:
-        """Share of the groups that the prior holds near zero."""
-        return self.prior.near_zero_groups(
+    def at_zero(self) -> dict[str, Tensor]:
+        """Which groups of every family the prior holds near zero."""
+        return self.prior.at_zero(
             temperature=self._temperatures[0],
             num_data=self.sampler.num_data,
             lr=self._lr * self._every,

@@ -8,6 +8,7 @@ from sparsemble.structure.costs import Cost, measure
 from sparsemble.structure.groupings import GROUPINGS, Grouping
 from sparsemble.structure.groups import GroupTerms
 from sparsemble.structure.layout import Family, Layout, Matrix, Part, Role, Slot, Space, SpaceKind
+from sparsemble.structure.narrowing import cut, laid_out, narrowed
 from sparsemble.structure.survival import Survivors, survivors
 
 __all__ = [
@@ -24,6 +25,9 @@ __all__ = [
     "Space",
     "SpaceKind",
     "Survivors",
+    "cut",
+    "laid_out",
     "measure",
+    "narrowed",
     "survivors",
 ]

@@ -62,22 +62,47 @@ def _fold_constants(
         if not all(_all_biased(layout, reader) for reader in readers):
             idle &= value == 0
         folded[space.name] = idle
-        constant = torch.where(idle, value, 0.0)
-        for reader in readers:
-            weight = parameters[reader.parameter]
-            added = _spread_over(constant, reader, weight.shape[reader.dim])
-            shape = [1] * weight.ndim
-            shape[reader.dim] = -1
-            for producer in _producers(layout, reader):
-                bias = _bias_slot(layout, producer)
-                if bias is None:
-                    continue
-                others = [d for d in range(weight.ndim) if d != producer.dim]
-                rows = producer.indices(layout.space(producer.space).size).flatten()
-                contribution = (weight * added.view(shape)).sum(others)[rows]
-                total = gain.get(bias.parameter, torch.zeros_like(parameters[bias.parameter]))
-                gain[bias.parameter] = total.index_add(0, rows, contribution)
+        _read_constants(layout, parameters, gain, space, torch.where(idle, value, 0.0))
     return folded, gain
+
+
+def constants(
+    layout: Layout, parameters: Mapping[str, Tensor], kept: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    """What the biases gain if all units but `kept` ones emit what they do without inputs."""
+    gain: dict[str, Tensor] = {}
+    for space in layout.spaces:
+        if space.kind is SpaceKind.HIDDEN and space.constant is not None:
+            value = space.constant(_bias_of(layout, parameters, gain, space))
+            gone = value.index_fill(0, kept[space.name].to(value.device), 0.0)
+            _read_constants(layout, parameters, gain, space, gone)
+    return gain
+
+
+def _read_constants(
+    layout: Layout,
+    parameters: Mapping[str, Tensor],
+    gain: dict[str, Tensor],
+    space: Space,
+    constant: Tensor,
+) -> None:
+    """Add to `gain` what readers get from units of `space` that emit constants."""
+    if not constant.any():
+        return
+    for reader in layout.slots_of(space.name, Role.CONSUMER):
+        weight = parameters[reader.parameter]
+        added = _spread_over(constant, reader, weight.shape[reader.dim])
+        shape = [1] * weight.ndim
+        shape[reader.dim] = -1
+        for producer in _producers(layout, reader):
+            bias = _bias_slot(layout, producer)
+            if bias is None:
+                continue
+            others = [d for d in range(weight.ndim) if d != producer.dim]
+            rows = producer.indices(layout.space(producer.space).size).flatten()
+            contribution = (weight * added.view(shape)).sum(others)[rows]
+            total = gain.get(bias.parameter, torch.zeros_like(parameters[bias.parameter]))
+            gain[bias.parameter] = total.index_add(0, rows.to(total.device), contribution)
 
 
 def _silent_units(layout: Layout, parameters: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -62,8 +62,7 @@ def member_pictures(run: FinishedRun) -> tuple[tuple[MatrixPictures, ...], ...]:
     for number in range(min(len(run.ensemble), PICTURED)):
         weights = None
         if run.sample_files:
-            sample = run.sample(number)
-            weights = {name: sample.parameters[name] for name in run.layout.weights}
+            weights = run.fitted.dense(run.sample(number)).whole_weights()
         drawn.append(pictures_of(run.ensemble[number], run.layout, weights))
     return tuple(drawn)
 

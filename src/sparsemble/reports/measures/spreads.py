@@ -12,9 +12,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from sparsemble.members import Member
 from sparsemble.priors.group_sparse import near_zero_width
 from sparsemble.reports.opening import FinishedRun
-from sparsemble.stages import Sample, prune
+from sparsemble.stages import Sample
+from sparsemble.stages.pruning import masks_of
 from sparsemble.structure import GroupTerms
 
 _BINS_A_DECADE = 8
@@ -70,7 +72,9 @@ def sample_spreads(run: FinishedRun) -> Spreads | None:
         return None
     sample = run.sample(len(run.sample_files) - 1)
     width, thermal = _peak(run, sample)
-    terms = GroupTerms(run.layout, sample.parameters)
+    member = run.fitted.dense(sample)
+    whole = member.whole_weights()
+    terms = GroupTerms(run.layout, whole)
     sizes = [
         norms / math.sqrt(terms.sizes[family.name])
         for family, norms in zip(terms.families, terms.norms(), strict=True)
@@ -86,7 +90,7 @@ def sample_spreads(run: FinishedRun) -> Spreads | None:
         )
         for family, own in zip(terms.families, sizes, strict=True)
     )
-    weights = torch.cat([sample.parameters[name].abs().flatten() for name in run.layout.weights])
+    weights = torch.cat([weight.abs().flatten() for weight in whole.values()])
     return Spreads(
         len(run.sample_files),
         families,
@@ -94,7 +98,7 @@ def sample_spreads(run: FinishedRun) -> Spreads | None:
         thermal,
         0.0 if width is None else float((weights < width).double().mean()),
         histogram(weights, decade_edges(weights)),
-        _thresholds(run, sample),
+        _thresholds(run, member),
     )
 
 
@@ -131,14 +135,14 @@ def histogram(sizes: Tensor, edges: tuple[float, ...]) -> Histogram:
     return Histogram(edges, tuple(counts.tolist()))
 
 
-def _thresholds(run: FinishedRun, sample: Sample) -> dict[str, float]:
+def _thresholds(run: FinishedRun, sample: Member) -> dict[str, float]:
     how = run.recipe.prune
     if how is None or how.sparsity is None:
         return {}
-    masks = prune(sample.parameters, run.layout, sparsity=how.sparsity, scope=how.scope)
+    weights = dict(sample.network.named_parameters())
     smallest = {
-        name: float(sample.parameters[name][mask].abs().min())
-        for name, mask in masks.items()
+        name: float(weights[name].detach()[mask].abs().min())
+        for name, mask in masks_of(sample, how).items()
         if mask.any()
     }
     if how.scope == "global":

@@ -1,0 +1,25 @@
+"""What a chain needs to go on, as one value that a checkpoint holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class ChainState:
+    """Tensors, named `part/name`, and numbers that fit into JSON."""
+
+    tensors: dict[str, Tensor]
+    numbers: dict[str, Any]
+
+    def part(self, name: str) -> dict[str, Tensor]:
+        """The tensors of one part."""
+        prefix = f"{name}/"
+        return {k.removeprefix(prefix): t for k, t in self.tensors.items() if k.startswith(prefix)}
+
+    def inner(self, name: str) -> ChainState:
+        """A state that is kept within this one."""
+        return ChainState(self.part(name), self.numbers[name])

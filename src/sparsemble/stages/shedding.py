@@ -1,0 +1,159 @@
+"""Shedding: units that the prior holds at zero leave a chain while it runs.
+
+A group sparse prior takes units to zero long before a chain ends, and every further step computes
+them for nothing. So the groups at zero are counted at the end of every epoch. One that has been
+there for long enough is set to zero, and the units that no output depends on any more are cut out
+of everything the chain holds: parameters, the sampler's buffers, the mean of the window. Outputs
+stay what they were, groups keep their original √dim, and every step from there on costs less. (A
+state that a recurrent network carries ends with the epoch, so there is none to cut.)
+
+What is gone does not come back, but for a chain that diverges: it returns to a state from before,
+with the units of that time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from sparsemble.members import Member, with_units
+from sparsemble.stages.chain_state import ChainState
+from sparsemble.stages.history import Shed
+from sparsemble.stages.subject import Subject
+from sparsemble.structure import Layout, cut, narrowed, survivors
+
+
+class Shedding:
+    """The network of a chain as it gets smaller.
+
+    Args:
+        whole: The network before anything has gone.
+        subject: Makes what a chain moves of a smaller one.
+        after: Epochs in a row that a group is at zero before it counts as gone.
+    """
+
+    def __init__(self, whole: Member, subject: Callable[[Member], Subject], after: int) -> None:
+        self.member = whole
+        """The network that the chain moves now."""
+        self._whole = whole
+        self._subject = subject
+        self._after = after
+        self._counts = {
+            family.name: torch.zeros(whole.layout.space(family.space).size, dtype=torch.long)
+            for family in whole.layout.families
+        }
+
+    def count(self, at_zero: Mapping[str, Tensor]) -> None:
+        """An epoch has ended with these groups of every family at zero."""
+        for name, own in at_zero.items():
+            self._counts[name] = (self._counts[name] + 1) * own.cpu()
+
+    @property
+    def is_due(self) -> bool:
+        """Has any group been at zero for long enough?"""
+        return any(bool((count >= self._after).any()) for count in self._counts.values())
+
+    def smaller(self, state: ChainState) -> ChainState | None:
+        """The chain's state without the units that can go; `None` if none can."""
+        layout, parameters = self.member.layout, state.part("parameter")
+        ripe = {name: count >= self._after for name, count in self._counts.items()}
+        emptied = _emptied(layout, parameters, ripe)
+        staying = survivors(layout, {name: tensor.cpu() for name, tensor in emptied.items()})
+        kept = staying.kept
+        # A layer of which nothing is left would only be kept for its shape: let pruning see to it.
+        if staying.dead or all(len(kept[space.name]) == space.size for space in layout.spaces):
+            return None
+        tensors = {
+            name: tensor
+            for name, tensor in state.tensors.items()
+            if name.partition("/")[0] in ("noise", "teacher")
+        }
+        tensors |= _named("parameter", narrowed(layout, emptied, kept))
+        names = list(parameters)
+        for key, buffer in state.part("sampler").items():
+            name = names[int(key.partition("/")[0])]
+            is_alike = buffer.shape == parameters[name].shape
+            tensors[f"sampler/{key}"] = cut(buffer, name, layout, kept) if is_alike else buffer
+        if means := state.part("mean"):
+            mean = {names[int(number)]: tensor for number, tensor in means.items()}
+            smaller = narrowed(layout, mean, kept)
+            tensors |= _named("mean", {n: smaller[names[int(n)]] for n in means})
+        units = {name: self.member.origin.units[name][kept[name]] for name in kept}
+        counts = {f.name: self._counts[f.name][kept[f.space]] for f in layout.families}
+        tensors |= _named("shedding", _tensors(units, counts))
+        return ChainState(tensors, state.numbers)
+
+    def state(self) -> dict[str, Tensor]:
+        """The units there are, and for how long groups have been at zero."""
+        return _tensors(self.member.origin.units, self._counts)
+
+    def restore(self, tensors: Mapping[str, Tensor]) -> Subject | None:
+        """Go on from `state()`; what the chain then moves, if that is another network."""
+        before, layout = self.member.origin.units, self._whole.layout
+        units = {space.name: tensors[f"units/{space.name}"] for space in layout.spaces}
+        counts = {family.name: tensors[f"zero/{family.name}"] for family in layout.families}
+        for space in layout.spaces:
+            _check_units(units[space.name], space.size)
+        for family in layout.families:
+            if counts[family.name].shape != units[family.space].shape:
+                raise ValueError(f"{family.name} has other groups than units")
+        self._counts = {name: count.clone() for name, count in counts.items()}
+        if all(torch.equal(units[name], before[name]) for name in units):
+            return None
+        network = self._whole.network
+        parameters = {
+            name: cut(parameter.detach(), name, layout, units)
+            for name, parameter in network.named_parameters()
+        }
+        self.member = with_units(network, layout, parameters, units)
+        self.member.to(next(network.parameters()).device)
+        return self._subject(self.member)
+
+    def record(self, before: Member, **when: Any) -> Shed:
+        """What has gone since the chain moved `before`; `when` says stage, chain, step, epoch."""
+        left = {space.name: space.size for space in self.member.layout.spaces}
+        return Shed(
+            **when,
+            gone={space.name: space.size - left[space.name] for space in before.layout.spaces},
+            left=left,
+            of=dict(self._whole.origin.sizes),
+            flops=self.member.cost.flops / self._whole.cost.flops,
+        )
+
+    def share_of_all(self, near_zero: float) -> float:
+        """A share of the groups that are left, with those that have gone counted in."""
+        left, whole = (
+            sum(layout.space(family.space).size for family in layout.families)
+            for layout in (self.member.layout, self._whole.layout)
+        )
+        return 1 - (1 - near_zero) * left / whole
+
+
+def _emptied(
+    layout: Layout, parameters: Mapping[str, Tensor], groups: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    """Copies of the parameters with some groups of each family at zero."""
+    emptied = {name: tensor.clone() for name, tensor in parameters.items()}
+    for family in layout.families:
+        for slot in family.slots:
+            owned = slot.indices(layout.space(slot.space).size)[groups[family.name]].flatten()
+            own = slot.part.of(emptied[slot.parameter])
+            own.index_fill_(slot.dim, owned.to(own.device), 0)
+    return emptied
+
+
+def _check_units(units: Tensor, size: int) -> None:
+    rising = units.ndim == 1 and len(units) > 0 and bool((units.diff() > 0).all())
+    if units.dtype is not torch.long or not rising or not 0 <= units[0] <= units[-1] < size:
+        raise ValueError(f"not some of {size} units")
+
+
+def _tensors(units: Mapping[str, Tensor], counts: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return _named("units", units) | _named("zero", counts)
+
+
+def _named(part: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {f"{part}/{name}": tensor for name, tensor in tensors.items()}
