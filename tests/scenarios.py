@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -70,13 +71,9 @@ WORDS = ("<eos>", "<unk>", "a", "b", "c", "d", "e")
 """The vocabulary of `model` and `text`."""
 
 
-def model(
-    *hidden: int, shared: bool = False, dropout: float = 0.0, init_range: float = 1.0
-) -> LanguageModel:
+def model(*hidden: int, init_range: float = 1.0, **how: Any) -> LanguageModel:
     """A tiny language model in double precision."""
-    hidden = hidden or (5, 4)
-    network = LanguageModel(7, 4, hidden, shared=shared, dropout=dropout, init_range=init_range)
-    return network.double()
+    return LanguageModel(7, 4, hidden or (5, 4), init_range=init_range, **how).double()
 
 
 def text(length: int) -> Tensor:

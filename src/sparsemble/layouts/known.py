@@ -6,7 +6,7 @@ what stands in this table can be made from it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,19 +98,31 @@ def _describe_language_model(network: nn.Module) -> Description:
         "words": network.embedding.num_embeddings,
         "embedding": network.embedding.embedding_dim,
         "hidden": [layer.hidden_size for layer in network.lstms],
-        "dropout": network.dropout.p,
         "shared": network.shared,
+        **network.training_settings,
     }
 
 
 def _build_language_model(description: Description) -> nn.Module:
-    known = {"words", "embedding", "hidden", "dropout", "shared"}
-    return LanguageModel(**_fields(description, known))
+    needed = {"words", "embedding", "hidden", "dropout", "shared"}
+    later = {
+        "input_dropout",
+        "output_dropout",
+        "variational",
+        "weight_dropout",
+        "activation_penalty",
+        "change_penalty",
+    }
+    return LanguageModel(**_fields(description, needed, later))
 
 
-def _fields(description: Mapping[str, Any], known: set[str]) -> dict[str, Any]:
-    if set(description) != known:
-        raise InputError(f"a network is described by {sorted(known)}, not {sorted(description)}")
+def _fields(
+    description: Mapping[str, Any], needed: set[str], optional: Set[str] = frozenset()
+) -> dict[str, Any]:
+    """The fields, checked; the optional ones are not in files of earlier versions."""
+    if not needed <= set(description) <= needed | optional:
+        known = sorted(needed | optional)
+        raise InputError(f"a network is described by {known}, not {sorted(description)}")
     return dict(description)
 
 

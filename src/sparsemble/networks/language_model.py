@@ -1,16 +1,22 @@
 """An LSTM language model: embedding, LSTM layers, decoder.
 
-Text runs time-major, `(steps, streams)`, and the state is carried from one call to the next.
+Text runs time-major, `(steps, streams)`, and the state is carried from one call to the next. What
+keeps it from learning a text by heart are settings that act in training only: dropout, dropout of
+recurrent weights and penalties on activations, as Merity et al. (2018) bring them together.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from sparsemble.errors import InputError
-from sparsemble.networks.dropout import Dropout
+from sparsemble.networks.activation_penalty import with_change_penalty, with_size_penalty
+from sparsemble.networks.dropout import Dropout, drop
 
 State = tuple[tuple[Tensor, Tensor], ...]
 """Hidden and cell state of every layer, each `(1, streams, units)`."""
@@ -20,7 +26,21 @@ class LanguageModel(nn.Module):
     """Predicts the next word at every position of a text.
 
     Dropout stands before every layer and before the decoder, never on the recurrent path
-    (Zaremba et al. 2014). With `shared` the decoder's weights are the embedding's.
+    (Zaremba et al. 2014).
+
+    Args:
+        words: Size of the vocabulary.
+        embedding: Width of the embedding.
+        hidden: Units of the LSTM layers.
+        dropout: The share that is dropped before every layer and before the decoder.
+        input_dropout: Another share before the first layer.
+        output_dropout: Another share before the decoder.
+        variational: Drop the same at every step of a call.
+        weight_dropout: The share of recurrent weights that is dropped, for all steps of a call.
+        activation_penalty: What the squares of the decoder's inputs cost, per token.
+        change_penalty: What their squared changes from step to step cost, per token.
+        shared: Are the decoder's weights the embedding's?
+        init_range: Weights start uniformly within ± this.
 
     >>> import torch
     >>> model = LanguageModel(words=50, embedding=8, hidden=[12, 8], shared=True)
@@ -36,6 +56,12 @@ class LanguageModel(nn.Module):
         hidden: Sequence[int],
         *,
         dropout: float = 0.0,
+        input_dropout: float | None = None,
+        output_dropout: float | None = None,
+        variational: bool = False,
+        weight_dropout: float = 0.0,
+        activation_penalty: float = 0.0,
+        change_penalty: float = 0.0,
         shared: bool = False,
         init_range: float = 0.1,
     ) -> None:
@@ -44,8 +70,19 @@ class LanguageModel(nn.Module):
             raise InputError(
                 f"sizes {words}, {embedding}, {list(hidden)} must be positive integers"
             )
-        if not 0 <= dropout < 1:
-            raise InputError(f"dropout = {dropout}: must be at least 0 and below 1")
+        shares = {
+            "dropout": dropout,
+            "input_dropout": input_dropout,
+            "output_dropout": output_dropout,
+            "weight_dropout": weight_dropout,
+        }
+        for name, share in shares.items():
+            if share is not None and not 0 <= share < 1:
+                raise InputError(f"{name} = {share}: must be at least 0 and below 1")
+        penalties = {"activation_penalty": activation_penalty, "change_penalty": change_penalty}
+        for name, penalty in penalties.items():
+            if not 0 <= penalty < math.inf:
+                raise InputError(f"{name} = {penalty}: must be a finite number, at least 0")
         if not init_range > 0:
             raise InputError(f"init_range = {init_range}: weights start within ± it, above 0")
         if shared and embedding != hidden[-1]:
@@ -57,7 +94,12 @@ class LanguageModel(nn.Module):
         widths = [embedding, *hidden]
         self.layers = nn.ModuleList(map(nn.LSTM, widths[:-1], widths[1:]))
         self.decoder = nn.Linear(hidden[-1], words)
-        self.dropout = Dropout(dropout)
+        self.dropout = Dropout(dropout, variational=variational)
+        self.input_dropout = input_dropout
+        self.output_dropout = output_dropout
+        self.weight_dropout = weight_dropout
+        self.activation_penalty = activation_penalty
+        self.change_penalty = change_penalty
         if shared:
             self.decoder.weight = self.embedding.weight
         self.init_range = init_range
@@ -72,6 +114,26 @@ class LanguageModel(nn.Module):
     def shared(self) -> bool:
         """Does the decoder use the embedding's weights?"""
         return self.decoder.weight is self.embedding.weight
+
+    @property
+    def training_settings(self) -> dict[str, Any]:
+        """What acts in training only, as the constructor takes it; what is off is left out."""
+        chosen = {
+            "input_dropout": self.input_dropout,
+            "output_dropout": self.output_dropout,
+            "variational": self.dropout.variational or None,
+            "weight_dropout": self.weight_dropout or None,
+            "activation_penalty": self.activation_penalty or None,
+            "change_penalty": self.change_penalty or None,
+        }
+        others = {name: value for name, value in chosen.items() if value is not None}
+        return {"dropout": self.dropout.p, **others}
+
+    def extra_repr(self) -> str:
+        """What acts in training only and is no layer."""
+        settings = self.training_settings.items()
+        shown = ("dropout", "variational")  # by the layer
+        return ", ".join(f"{name}={value}" for name, value in settings if name not in shown)
 
     def reset_parameters(self) -> None:
         """Draw every weight uniformly from ±`init_range`; biases start at zero."""
@@ -88,10 +150,38 @@ class LanguageModel(nn.Module):
 
     def hidden(self, tokens: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         """What the decoder reads, and the state after the last step."""
-        values = self.dropout(self.embedding(tokens))
+        values = self.dropout(self.embedding(tokens), self.input_dropout)
         after = []
-        for number, layer in enumerate(self.layers):
-            values, carried = layer(values, None if state is None else state[number])
-            values = self.dropout(values)
+        for number in range(len(self.layers)):
+            if number > 0:
+                values = self.dropout(values)
+            values, carried = self._run(number, values, None if state is None else state[number])
             after.append(carried)
-        return values, tuple(after)
+        if not self.training:
+            return values, tuple(after)
+        values = with_change_penalty(values, self.change_penalty)
+        read = self.dropout(values, self.output_dropout)
+        return with_size_penalty(read, self.activation_penalty), tuple(after)
+
+    def _run(
+        self, number: int, values: Tensor, state: tuple[Tensor, Tensor] | None
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """One layer; in training some of its recurrent weights are left out."""
+        layer = self.lstms[number]
+        if not (self.training and self.weight_dropout):
+            values, carried = layer(values, state)
+            return values, carried
+        if state is None:
+            zeros = values.new_zeros(1, values.shape[1], layer.hidden_size)
+            state = zeros, zeros
+        weights = [
+            layer.get_parameter("weight_ih_l0"),
+            drop(layer.get_parameter("weight_hh_l0"), self.weight_dropout),
+            layer.get_parameter("bias_ih_l0"),
+            layer.get_parameter("bias_hh_l0"),
+        ]
+        # What `nn.LSTM` itself calls: it only takes weights that are its parameters.
+        values, hidden, cell = torch._VF.lstm(
+            values, state, weights, True, 1, 0.0, True, False, False
+        )
+        return values, (hidden, cell)

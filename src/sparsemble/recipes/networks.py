@@ -18,6 +18,8 @@ from sparsemble.settings import Positive, Settings
 from sparsemble.structure import Layout
 
 Size = Annotated[int, Field(ge=1)]
+Share = Annotated[float, Field(ge=0, lt=1)]
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class NetworkSettings(Settings, ABC):
@@ -47,7 +49,7 @@ class FeedForwardSettings(NetworkSettings):
     """Units of the hidden layers."""
     activation: str = "relu"
     """What follows every hidden layer."""
-    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    dropout: Share = 0.0
     """Share of hidden units left out while training."""
 
     @model_validator(mode="after")
@@ -77,8 +79,20 @@ class LSTMSettings(NetworkSettings):
     """Units of the LSTM layers."""
     embedding: Size | None = None
     """Width of the embedding; by default that of the last layer."""
-    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    dropout: Share = 0.0
     """Share left out of every layer's input and before the softmax."""
+    input_dropout: Share | None = None
+    """Share left out of the first layer's input; by default that of `dropout`."""
+    output_dropout: Share | None = None
+    """Share left out before the softmax; by default that of `dropout`."""
+    variational: bool = False
+    """Leave out the same at every step of a window."""
+    weight_dropout: Share = 0.0
+    """Share of recurrent weights left out, the same ones at every step of a window."""
+    activation_penalty: NotNegative = 0.0
+    """What large activations before the softmax cost: Merity et al.'s α, often 2."""
+    change_penalty: NotNegative = 0.0
+    """What their changes from step to step cost: Merity et al.'s β, often 1."""
     shared: bool = False
     """Are the embedding's weights also the decoder's?"""
     init_range: Positive = 0.1
@@ -91,6 +105,12 @@ class LSTMSettings(NetworkSettings):
             self.embedding or self.hidden[-1],
             self.hidden,
             dropout=self.dropout,
+            input_dropout=self.input_dropout,
+            output_dropout=self.output_dropout,
+            variational=self.variational,
+            weight_dropout=self.weight_dropout,
+            activation_penalty=self.activation_penalty,
+            change_penalty=self.change_penalty,
             shared=self.shared,
             init_range=self.init_range,
         )
