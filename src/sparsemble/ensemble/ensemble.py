@@ -110,7 +110,7 @@ class Ensemble(nn.Module):
         members = self._list()
         stacks = Stack.fits(members)
         self._stack = Stack(members) if stacks else None
-        self._networks = [] if stacks else [_on_sparse_layers(member.eval()) for member in members]
+        self._networks = [] if stacks else [_on_sparse_layers(member) for member in members]
         self._versions = Versions(self.members)
 
     # Predictions
@@ -236,7 +236,7 @@ def _array(values: Tensor) -> np.ndarray:
 
 def _on_sparse_layers(member: Member) -> Member:
     """The same member, computed by its reduced matrices where that pays."""
-    return Member(with_sparse_layers(member), member.layout, member.masks, member.origin).eval()
+    return Member(with_sparse_layers(member), member.layout, member.masks, member.origin)
 
 
 def _check_alike(members: Sequence[Member]) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -33,6 +34,7 @@ class Runner:
             parameter = next(iter(members.parameters.values()))
         else:
             self._stack = None
+            self._networks = members
             self._forwards = [task.forward(network) for network in members]
             parameter = next(members[0].parameters())
         self._device, self._dtype = parameter.device, parameter.dtype
@@ -49,5 +51,18 @@ class Runner:
             inputs = self._scaling(inputs).to(self._dtype)
         if self._stack is not None:
             return self._stack.predict(inputs, then)
-        with torch.no_grad():
+        with torch.no_grad(), _evaluating(self._networks):
             return torch.stack([then(forward(inputs)) for forward in self._forwards])
+
+
+@contextmanager
+def _evaluating(networks: Sequence[nn.Module]) -> Iterator[None]:
+    """Networks without dropout, as a stack predicts; afterwards in the mode they were in."""
+    training = [layer for network in networks for layer in network.modules() if layer.training]
+    for layer in training:
+        layer.training = False
+    try:
+        yield
+    finally:
+        for layer in training:
+            layer.training = True

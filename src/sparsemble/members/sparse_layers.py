@@ -128,7 +128,7 @@ def with_sparse_layers(member: Member, *, least_area: int = LEAST_AREA) -> nn.Mo
             replaced[path] = _sparse(layer, matrices, network, masks)
     if "" in replaced:
         return replaced[""]
-    return _with_layers(network, replaced).eval() if replaced else network
+    return _with_layers(network, replaced) if replaced else network
 
 
 def _multiplying(
