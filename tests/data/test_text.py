@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import math
 from collections import Counter
 
 import pytest
@@ -228,6 +229,72 @@ def test_a_window_longer_than_the_text_is_one_window():
     batches = TextBatches(torch.arange(6), batch_size=1, window=100)
     assert windows(batches) == [([[0], [1], [2], [3], [4]], [[1], [2], [3], [4], [5]])]
     assert (batches.steps, batches.num_data) == (1, 1)
+
+
+def cut_lengths(batches, epoch, **position):
+    return [len(inputs) for inputs, _ in batches.epoch(epoch, **position)]
+
+
+@pytest.mark.parametrize(
+    ("length", "batch_size", "window", "jitter"),
+    [
+        (2000, 4, 35, 0.25),
+        (2000, 4, 20, 0.1),
+        (997, 3, 8, 0.25),
+        (41, 1, 4, 0.25),
+    ],
+)
+def test_jittered_windows_have_every_token_as_a_target_once(length, batch_size, window, jitter):
+    batches = TextBatches(torch.arange(length), batch_size, window, jitter=jitter)
+    plain = TextBatches(torch.arange(length), batch_size, window)
+    assert (batches.steps, batches.num_data) == (plain.steps, plain.num_data)
+    wanted = [torch.cat(parts) for parts in zip(*plain.epoch(0), strict=True)]
+    farthest = int(jitter * batches.mean_window)
+    for epoch in range(30):
+        found = [torch.cat(parts) for parts in zip(*batches.epoch(epoch), strict=True)]
+        assert all(map(torch.equal, found, wanted))
+        lengths = cut_lengths(batches, epoch)
+        assert len(lengths) == batches.steps
+        assert min(lengths) >= int(batches.mean_window) - 2 * farthest >= 1
+        assert max(lengths) <= math.ceil(batches.mean_window) + 2 * farthest
+
+
+def test_jittered_cuts_follow_seed_epoch_and_variant_and_can_be_taken_up_anywhere():
+    def windows_of(seed):
+        return TextBatches(torch.arange(2000), batch_size=4, window=20, jitter=0.25, seed=seed)
+
+    batches = windows_of(seed=1)
+    first = cut_lengths(batches, 3)
+    assert cut_lengths(windows_of(seed=1), 3) == first
+    for other in (
+        cut_lengths(windows_of(seed=2), 3),
+        cut_lengths(batches, 4),
+        cut_lengths(batches, 3, variant=1),
+    ):
+        assert other != first
+    whole = list(batches.epoch(3))
+    for start in range(batches.steps + 1):
+        rest = list(batches.epoch(3, start=start))
+        assert len(rest) == batches.steps - start
+        for pair, known in zip(rest, whole[start:], strict=True):
+            assert all(map(torch.equal, pair, known))
+
+
+def test_a_jitter_of_less_than_a_step_moves_nothing():
+    batches = TextBatches(torch.arange(40), batch_size=2, window=3, jitter=0.25)
+    assert cut_lengths(batches, 5) == [3, 3, 3, 3, 3, 3, 1]
+
+
+def test_with_a_jitter_of_a_quarter_any_token_can_begin_a_window():
+    batches = TextBatches(torch.arange(401), batch_size=1, window=20, jitter=0.25)
+    beginnings = {int(inputs[0, 0]) for epoch in range(300) for inputs, _ in batches.epoch(epoch)}
+    assert beginnings == {0, *range(10, 391)}
+
+
+@pytest.mark.parametrize("jitter", [-0.1, 0.26, float("nan")])
+def test_a_jitter_that_leaves_no_windows_is_refused(jitter):
+    with pytest.raises(InputError, match=r"jitter = .*: must be at least 0 and at most 0\.25"):
+        TextBatches(torch.arange(40), 2, 4, jitter=jitter)
 
 
 @pytest.mark.parametrize(

@@ -23,10 +23,10 @@ from sparsemble.tasks import Classification, LanguageModelling, Score, task_for
 # --- the ensemble's score --------------------------------------------------------------------
 
 
-def members(count=3, *, grouping="iss", shared=False, sparsity=0.6) -> list[Member]:
+def members(count=3, *, grouping="iss", sparsity=0.6, **how) -> list[Member]:
     made = []
     for _ in range(count):
-        network = model(shared=shared, init_range=1.5)
+        network = model(init_range=1.5, **how)
         layout = layout_of(network, grouping)
         masks = sparsemble.prune(dict(network.named_parameters()), layout, sparsity=sparsity)
         made.append(compact(network, layout, masks))
@@ -215,6 +215,46 @@ def test_everything_saved_comes_back(tmp_path, grouping, shared):
         assert new.cost == old.cost
         assert new.network.shared is shared
         assert new.origin.group_sizes == old.origin.group_sizes
+
+
+TRAINED = {
+    "dropout": 0.4,
+    "input_dropout": 0.0,
+    "output_dropout": 0.5,
+    "variational": True,
+    "weight_dropout": 0.3,
+    "activation_penalty": 2.0,
+    "change_penalty": 1.0,
+}
+
+
+@pytest.mark.parametrize("how", [{"dropout": 0.4}, TRAINED])
+def test_how_members_were_trained_comes_back_with_them(tmp_path, how):
+    chosen = Ensemble(members(2, **how), LanguageModelling(words=WORDS, window=9, jitter=0.2))
+    chosen.save(tmp_path)
+    loaded = Ensemble.load(tmp_path)
+    assert [member.network.training_settings for member in loaded] == [how, how]
+    assert (loaded.task.window, loaded.task.jitter) == (9, 0.2)
+
+
+def test_what_is_off_leaves_a_saved_ensemble_as_it_was(tmp_path):
+    ensemble(1).save(tmp_path)
+    manifest = read_json(tmp_path / "manifest.json")
+    described = {"words", "embedding", "hidden", "dropout", "shared"}
+    assert set(manifest["members"][0]["network"]) == described
+    assert set(manifest["task"]) == {"kind", "window", "words"}
+    manifest["members"][0]["network"]["recurrent_dropout"] = 0.1
+    write_json(tmp_path / "manifest.json", manifest)
+    with pytest.raises(InputError, match=r"a network is described by .*'recurrent_dropout'"):
+        Ensemble.load(tmp_path)
+
+
+def test_members_predict_without_dropout_in_whatever_mode_they_are():
+    chosen, tokens = Ensemble(members(2, **TRAINED), LanguageModelling(words=WORDS)), text(60)
+    before = score(chosen.eval(), tokens)
+    chosen.train()
+    assert score(chosen, tokens) == before
+    assert all(layer.training for layer in chosen.members.modules())  # and go on as they were
 
 
 def classifiers() -> Ensemble:

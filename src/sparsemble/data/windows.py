@@ -4,6 +4,15 @@ The stream is cut into `batch_size` rows of equal length, side by side; the step
 window goes on where it ended, so a recurrent network can carry its state along. The order is part
 of the text: it is the same in every epoch and every variant.
 
+Gradients end where a window begins, by default at the same words in every epoch. With `jitter` the
+cuts lie elsewhere in each (Merity et al. 2018): all of them move together, and each by itself,
+
+    c_k = ⌊k·w̄⌋ + s + δ_k,    |s|, |δ_k| ≤ j = ⌊jitter·w̄⌋,    w̄ the mean window,
+
+so that their number stays, windows are of at least ⌊w̄⌋ − 2j steps, at most ⌈w̄⌉ + 2j, and with a
+jitter of a quarter any word can come first. A window's loss grows with its length by being a sum:
+the learning rate needs no correction, as it does where the loss is a mean.
+
 The loss of a window is summed over its steps and averaged over the batch, so the N of the
 posterior, `num_data`, is the number of windows in the text.
 """
@@ -11,11 +20,17 @@ posterior, `num_data`, is the number of windows in the text.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
+import torch
 from torch import Tensor
 
 from sparsemble.data.vocabulary import check_text
 from sparsemble.errors import InputError
+from sparsemble.seeds import derive
+
+MOST_JITTER = 0.25
+"""With it windows are between half and one and a half times as long as they are on average."""
 
 
 class TextBatches:
@@ -23,6 +38,13 @@ class TextBatches:
 
     Tokens at the end that do not fill another column of the rows are left out; the last window may
     be shorter.
+
+    Args:
+        tokens: The text.
+        batch_size: Rows it is cut into.
+        window: Steps of a window.
+        jitter: How far cuts are moved at random, as a share of a window.
+        seed: Of where they are moved to.
 
     >>> import torch
     >>> batches = TextBatches(torch.arange(10), batch_size=2, window=3)
@@ -35,10 +57,14 @@ class TextBatches:
             [6, 7, 8]])
     """
 
-    def __init__(self, tokens: Tensor, batch_size: int, window: int) -> None:
+    def __init__(
+        self, tokens: Tensor, batch_size: int, window: int, *, jitter: float = 0.0, seed: int = 0
+    ) -> None:
         check_text(tokens)
         if batch_size < 1 or window < 1:
             raise InputError(f"batch size {batch_size} and window {window} must be 1 or more")
+        if not 0 <= jitter <= MOST_JITTER:
+            raise InputError(f"jitter = {jitter}: must be at least 0 and at most {MOST_JITTER}")
         length = len(tokens) // batch_size
         if length < 2:
             largest = len(tokens) // 2
@@ -57,10 +83,25 @@ class TextBatches:
         """Steps of a window on average: the last one may be shorter."""
         self.num_data = batch_size * self.steps
 
+        self._farthest = int(jitter * self.mean_window)
+        self._seed = seed
+
     def epoch(
         self, number: int, start: int = 0, variant: int = 0
     ) -> Iterator[tuple[Tensor, Tensor]]:
-        """The windows from position `start` on; neither `number` nor `variant` changes them."""
-        for first in range(start * self.window, self.length - 1, self.window):
-            last = min(first + self.window, self.length - 1)
+        """The windows from position `start` on; `number` and `variant` only move jittered cuts."""
+        cuts = self._cuts(number, variant)
+        for first, last in pairwise(cuts[start:]):
             yield self._columns[first:last], self._columns[first + 1 : last + 1]
+
+    def _cuts(self, number: int, variant: int) -> list[int]:
+        """Where windows begin, and where the last one ends."""
+        end = self.length - 1
+        if self._farthest == 0:
+            return [*range(0, end, self.window), end]
+        generator = torch.Generator().manual_seed(derive(self._seed, "windows", number, variant))
+        low, high = -self._farthest, self._farthest + 1
+        together = torch.randint(low, high, (), generator=generator)
+        alone = torch.randint(low, high, (self.steps - 1,), generator=generator)
+        even = torch.arange(1, self.steps) * end // self.steps
+        return [0, *(even + together + alone).tolist(), end]

@@ -18,7 +18,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 from pydantic.json_schema import SkipJsonSchema
 from torch import Tensor, nn
 
@@ -27,6 +27,7 @@ from sparsemble.data import Batches, Corpus, Text, TextBatches, Vocabulary
 from sparsemble.data.named import EXAMPLES, TEXTS
 from sparsemble.data.text import part_of, read_words
 from sparsemble.data.vocabulary import END, UNKNOWN
+from sparsemble.data.windows import MOST_JITTER
 from sparsemble.errors import InputError
 from sparsemble.pages.blocks import Section
 from sparsemble.seeds import derive
@@ -50,6 +51,9 @@ class LanguageModelling(Task):
     kind: Literal["language-modelling"] = "language-modelling"
     window: Annotated[int, Field(ge=1)] = 35
     """Steps a network is unrolled for, and its unit of data: the loss of a window is summed."""
+    jitter: Annotated[float, Field(ge=0, le=MOST_JITTER)] = 0.0
+    """How far the cuts between windows are moved at random, anew in every epoch, as a share of a
+    window: with 0.25 windows are between half and one and a half times as long."""
     words: SkipJsonSchema[Names | None] = Field(default=None, repr=False)
     """The vocabulary; found in the data."""
 
@@ -58,6 +62,14 @@ class LanguageModelling(Task):
     block: ClassVar[int] = 100
     metrics: ClassVar[tuple[Metric, ...]] = (Metric("perplexity", "Perplexity", ".2f"),)
     report_part: ClassVar[str] = "validation"
+
+    @model_serializer(mode="wrap")
+    def _written(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without a jitter of 0, so that runs begun before there was any can go on."""
+        fields: dict[str, Any] = plain(self)
+        if fields.get("jitter") == 0:
+            del fields["jitter"]
+        return fields
 
     @classmethod
     def accepts(cls, data: Any) -> bool:
@@ -102,7 +114,7 @@ class LanguageModelling(Task):
             raise InputError(f"the text has {len(data.vocabulary)} words, the network {outputs}")
         if END not in data.vocabulary.words:
             raise InputError(f"the vocabulary lacks {END}, after which every text begins")
-        return TextTraining(self.model_copy(update={"words": data.vocabulary.words}), data)
+        return TextTraining(self.model_copy(update={"words": data.vocabulary.words}), data, seed)
 
     def inputs(
         self, values: Any, feature_names: Sequence[str] | None = None, source: str = "the text"
@@ -274,18 +286,26 @@ class LanguageModelling(Task):
 class TextTraining:
     """The training text of a `Corpus`."""
 
-    def __init__(self, task: LanguageModelling, corpus: Corpus) -> None:
+    def __init__(self, task: LanguageModelling, corpus: Corpus, seed: int) -> None:
         self.task = task
         self._corpus = corpus
+        self._seed = seed
 
     def batches(self, batch_size: int) -> Batches:
         """Windows of the text."""
-        return TextBatches(self._corpus.train, batch_size, self.task.window)
+        return TextBatches(
+            self._corpus.train,
+            batch_size,
+            self.task.window,
+            jitter=self.task.jitter,
+            seed=self._seed,
+        )
 
     def fingerprint(self) -> str:
         """A digest of words and text."""
         words = "\n".join(self._corpus.vocabulary.words)
-        digest = hashlib.sha256(f"{self.task.window}\n{words}".encode())
+        jitter = f" {self.task.jitter:g}" if self.task.jitter else ""
+        digest = hashlib.sha256(f"{self.task.window}{jitter}\n{words}".encode())
         digest.update(self._corpus.train.contiguous().numpy().data)
         return digest.hexdigest()
 
