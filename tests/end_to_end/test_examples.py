@@ -81,12 +81,18 @@ def test_a_recipe_with_a_network_and_data_of_ones_own_runs(clone, monkeypatch, c
 
 def test_recipes_and_searches_in_the_documentation_can_be_read(tmp_path):
     texts = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "recipes.md").read_text(), re.S)
-    own, perturbed, search = texts
+    own, perturbed, language, search = texts
     (tmp_path / "own.toml").write_text(own)
     (tmp_path / "perturbed.toml").write_text(f'extends = "digits"\n{perturbed}')
     (tmp_path / "search.toml").write_text(search)
     assert load_recipe(tmp_path / "own.toml").prune.sparsity == 0.98
     assert len(load_recipe(tmp_path / "perturbed.toml").chain.augment.parts) == 2
+    (tmp_path / "language.toml").write_text(f'extends = "grammar"\n{language}')
+    read = load_recipe(tmp_path / "language.toml")
+    beyond = load_recipe("ptb-beyond")
+    assert (read.network.dropout, read.task.jitter) == (0.25, 0.25)
+    assert read.network == beyond.network.model_copy(update={"init_range": 0.1})
+    assert read.chain.augment == beyond.chain.augment
     assert len(list(read_search(tmp_path / "search.toml").points())) == 4
 
 

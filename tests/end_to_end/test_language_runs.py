@@ -100,6 +100,78 @@ def test_a_run_stopped_within_an_epoch_and_started_again_gives_the_same_bits(
     assert losses[0] == losses[1]
 
 
+def regularised() -> LanguageModel:
+    return LanguageModel(
+        234,
+        8,
+        [8, 8],
+        dropout=0.1,
+        output_dropout=0.2,
+        variational=True,
+        weight_dropout=0.2,
+        activation_penalty=2.0,
+        change_penalty=1.0,
+    )
+
+
+@pytest.fixture(scope="module")
+def learned_with_everything(corpus):
+    task = LanguageModelling(window=10, jitter=0.25)
+    return sparsemble.learn(regularised, corpus, recipe(task=task))
+
+
+@pytest.mark.parametrize("at", [("chain", 65, 0), ("retrain", 25, 1)])
+def test_a_regularised_run_on_moving_windows_goes_on_to_the_same_bits(
+    corpus, learned_with_everything, tmp_path, monkeypatch, at
+):
+    monkeypatch.setattr("sparsemble.runs.checkpointing.CHECKPOINT_EVERY", 0.0)
+    how = recipe(task=LanguageModelling(window=10, jitter=0.25))
+    with pytest.raises(Killed):
+        sparsemble.learn(regularised, corpus, how, folder=tmp_path, callback=KillAt(*at))
+    resumed = sparsemble.learn(regularised, corpus, how, folder=tmp_path)
+    for new, old in zip(resumed.ensemble, learned_with_everything.ensemble, strict=True):
+        assert new.network.training_settings == regularised().training_settings
+        for name, parameter in old.network.named_parameters():
+            assert torch.equal(new.network.get_parameter(name), parameter)
+
+
+def test_a_run_belongs_to_the_settings_it_was_begun_with(corpus, tmp_path):
+    sparsemble.learn(fresh, corpus, recipe(prune=None, retrain=None), folder=tmp_path)
+    with pytest.raises(InputError, match="belongs to another run: its network"):
+        sparsemble.learn(regularised, corpus, recipe(prune=None, retrain=None), folder=tmp_path)
+
+
+SMALLER = {
+    "data.name": "grammar",
+    "data.portion": 0.05,
+    "network.hidden": [16, 16],
+    "task.window": 10,
+    "chain.epochs": 6,
+    "chain.burn_in": 2,
+    "chain.interval": 2,
+    "chain.autocast": False,
+    "chain.augment.unknown": 0,  # the grammar has no <unk>
+    "prune.steps": 2,
+    "retrain.epochs": 1,
+    "retrain.autocast": False,
+    "retrain.augment.unknown": 0,
+}
+"""Changes to the recipe `ptb-beyond` that make it a run of moments."""
+
+
+def test_the_recipe_with_everything_runs_and_keeps_its_budget():
+    recipe = sparsemble.load_recipe("ptb-beyond", SMALLER)
+    corpus = recipe.data.load().train
+    network = recipe.network.build(0, len(corpus.vocabulary))
+    learned = sparsemble.learn(network, corpus, recipe)
+    cost = learned.ensemble.cost
+    assert cost.parameters <= cost.dense_parameters
+    assert cost.flops <= cost.dense_flops
+    for member in learned.ensemble:
+        assert member.network.training_settings == network.training_settings
+    assert learned.ensemble.evaluate(corpus.part("validation"))["perplexity"] < 234  # guessing
+
+
 def test_autocast_trains_in_short_floats_and_keeps_long_weights(corpus, learned):
     try:
         fit(fresh, corpus, recipe(autocast=True))

@@ -26,6 +26,9 @@ def test_every_row_at_every_size_is_a_recipe_that_says_what_it_is(name):
     _, size, _ = name.split("-", 2)
     assert recipe.name == name
     assert recipe.description.startswith(f"PTB, {size}: ")
+    # What the paper does not have is off.
+    assert recipe.network.model_fields_set <= {"kind", "hidden", "dropout", "shared", "init_range"}
+    assert recipe.task.jitter == 0
 
 
 def test_a_row_is_only_where_its_sizes_say():

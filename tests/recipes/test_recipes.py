@@ -6,6 +6,7 @@ from sparsemble.errors import InputError
 from sparsemble.priors import Laplace, NoPrior
 from sparsemble.recipes import builtin_names, load_recipe
 from sparsemble.recipes.baselines import baseline_of
+from sparsemble.recipes.networks import LSTMSettings
 
 
 @pytest.mark.parametrize("name", builtin_names())
@@ -14,6 +15,17 @@ def test_every_built_in_recipe_is_valid_and_says_what_it_is(name):
     assert recipe.name == name
     assert recipe.description
     assert recipe.baseline is None or recipe.baseline in builtin_names()
+
+
+def test_what_is_known_to_help_language_models_is_on_in_one_recipe_only():
+    network = load_recipe("ptb-beyond").network
+    known = network.build(0, 5).training_settings
+    assert {"variational", "weight_dropout", "activation_penalty", "change_penalty"} < set(known)
+    for name in set(builtin_names()) - {"ptb-beyond"}:
+        other = load_recipe(name)
+        if isinstance(other.network, LSTMSettings):
+            assert set(other.network.build(0, 5).training_settings) == {"dropout"}
+            assert other.task.jitter == 0
 
 
 def write(folder, text):

@@ -2,8 +2,8 @@
 
 Blank noising of a language model's inputs (Xie et al. 2017): it acts as smoothing does in n-gram
 models. With `whole` all occurrences of a word go together, which is the dropout of rows of the
-embedding (Gal & Ghahramani 2016), but that such a row is read as that of `<unk>` instead of 0, and
-that the others are not enlarged.
+embedding (Gal & Ghahramani 2016, Merity et al. 2018), but that such a row is read as that of
+`<unk>` instead of 0, as a text to predict may have it, and that the others are not enlarged.
 """
 
 from __future__ import annotations
