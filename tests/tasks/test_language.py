@@ -13,10 +13,11 @@ from torch import Tensor, nn
 import sparsemble
 from scenarios import STANDARD_ERRORS, WORDS, model, text
 from sparsemble import generate, layout_of, next_words
-from sparsemble.data import Corpus, Text, Vocabulary
+from sparsemble.data import Corpus, Text, TextBatches, Vocabulary
 from sparsemble.ensemble import Ensemble
 from sparsemble.errors import InputError
 from sparsemble.members import Member, compact, with_sparse_layers
+from sparsemble.stages.divergence import DivergenceSettings, DivergenceWatch
 from sparsemble.store import read_json, write_json
 from sparsemble.tasks import Classification, LanguageModelling, Score, task_for
 
@@ -298,6 +299,15 @@ def test_the_loss_is_summed_over_a_window_and_averaged_over_its_streams():
     assert float(task.loss(logits, targets)) == pytest.approx(expected, rel=1e-12)
     several = task.loss(torch.stack([logits, 2 * logits]), targets)
     assert several.tolist() == pytest.approx([expected, float(task.loss(2 * logits, targets))])
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_windows_of_different_lengths_are_no_divergence(seed):
+    # Guessing all the time: the loss of a window is as large as the window is long.
+    batches = TextBatches(torch.zeros(20_000).long(), 20, window=35, jitter=0.25, seed=seed)
+    watch = DivergenceWatch(DivergenceSettings(), batches.mean_window)
+    losses = (len(inputs) for epoch in range(4) for inputs, _ in batches.epoch(epoch))
+    assert all(watch.reason(loss) is None for loss in losses)
 
 
 def test_a_corpus_is_for_language_modelling_and_brings_its_words():
