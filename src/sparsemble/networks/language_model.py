@@ -11,15 +11,15 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from sparsemble.errors import InputError
 from sparsemble.networks.activation_penalty import with_change_penalty, with_size_penalty
 from sparsemble.networks.dropout import Dropout, drop
+from sparsemble.networks.recurrence import LayerState, run_layer
 
-State = tuple[tuple[Tensor, Tensor], ...]
-"""Hidden and cell state of every layer, each `(1, streams, units)`."""
+State = tuple[LayerState, ...]
+"""Of every layer."""
 
 
 class LanguageModel(nn.Module):
@@ -152,10 +152,11 @@ class LanguageModel(nn.Module):
         """What the decoder reads, and the state after the last step."""
         values = self.dropout(self.embedding(tokens), self.input_dropout)
         after = []
-        for number in range(len(self.layers)):
+        for number, layer in enumerate(self.layers):
             if number > 0:
                 values = self.dropout(values)
-            values, carried = self._run(number, values, None if state is None else state[number])
+            before = None if state is None else state[number]
+            values, carried = run_layer(layer, values, before, self._recurrent(number))
             after.append(carried)
         if not self.training:
             return values, tuple(after)
@@ -163,25 +164,8 @@ class LanguageModel(nn.Module):
         read = self.dropout(values, self.output_dropout)
         return with_size_penalty(read, self.activation_penalty), tuple(after)
 
-    def _run(
-        self, number: int, values: Tensor, state: tuple[Tensor, Tensor] | None
-    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """One layer; in training some of its recurrent weights are left out."""
-        layer = self.lstms[number]
+    def _recurrent(self, number: int) -> Tensor | None:
+        """A layer's recurrent weights less those that are left out, if some are."""
         if not (self.training and self.weight_dropout):
-            values, carried = layer(values, state)
-            return values, carried
-        if state is None:
-            zeros = values.new_zeros(1, values.shape[1], layer.hidden_size)
-            state = zeros, zeros
-        weights = [
-            layer.get_parameter("weight_ih_l0"),
-            drop(layer.get_parameter("weight_hh_l0"), self.weight_dropout),
-            layer.get_parameter("bias_ih_l0"),
-            layer.get_parameter("bias_hh_l0"),
-        ]
-        # What `nn.LSTM` itself calls: it only takes weights that are its parameters.
-        values, hidden, cell = torch._VF.lstm(
-            values, state, weights, True, 1, 0.0, True, False, False
-        )
-        return values, (hidden, cell)
+            return None
+        return drop(self.lstms[number].get_parameter("weight_hh_l0"), self.weight_dropout)
