@@ -60,3 +60,12 @@ def test_it_leaves_the_logits_alone():
     before = logits.clone()
     summed_cross_entropy(logits.requires_grad_(), targets).backward()
     assert torch.equal(logits, before)
+
+
+def test_the_gradient_of_short_formats_is_theirs_to_their_last_digits():
+    logits, targets = some(6, 4, 500)
+    (loss, gradient), _ = both(logits.bfloat16(), targets)
+    (expected, wanted), _ = both(logits.bfloat16().float(), targets)
+    assert loss == expected
+    assert gradient.dtype is torch.bfloat16
+    torch.testing.assert_close(gradient.float(), wanted, rtol=2**-7, atol=0)

@@ -15,20 +15,28 @@ from torch.autograd.function import once_differentiable
 
 def summed_cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
     """`F.cross_entropy(logits, targets, reduction="sum")`, to be differentiated once."""
-    # Autocast may have computed in a format with too few digits for a sum over many words.
-    precise = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    loss: Tensor = _SummedCrossEntropy.apply(precise, targets)  # type: ignore[no-untyped-call]
+    loss: Tensor = _SummedCrossEntropy.apply(logits, targets)  # type: ignore[no-untyped-call]
     return loss
 
 
 class _SummedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, logits: Tensor, targets: Tensor) -> Tensor:
-        log_probabilities = logits.log_softmax(-1)
         own = targets.unsqueeze(-1)
-        loss = -log_probabilities.gather(-1, own).sum()
-        ctx.gradient = log_probabilities.exp_().scatter_(-1, own, -1, reduce="add")
-        return loss
+        # Autocast may have computed in a format with too few digits for a sum over many words.
+        precise = torch.promote_types(logits.dtype, torch.float32)
+        if logits.dtype is precise:
+            ctx.gradient = logits.log_softmax(-1)
+            return -_taken(ctx.gradient, own).sum()
+        # One part after the other, so that what is precise stays in the processor's cache.
+        ctx.gradient = torch.empty_like(logits)
+        part = torch.empty_like(logits[0], dtype=precise)
+        logs, found = torch.empty_like(part), torch.empty_like(own, dtype=precise)
+        for number, gradient in enumerate(ctx.gradient):
+            torch.log_softmax(part.copy_(logits[number]), -1, out=logs)
+            found[number] = _taken(logs, own[number])
+            gradient.copy_(logs)
+        return -found.sum()
 
     @staticmethod
     @once_differentiable
@@ -36,3 +44,10 @@ class _SummedCrossEntropy(torch.autograd.Function):
         gradient: Tensor = ctx.gradient
         ctx.gradient = None
         return gradient.mul_(outer), None
+
+
+def _taken(logs: Tensor, own: Tensor) -> Tensor:
+    """The log-probabilities of the targets; in their place comes the gradient of the loss."""
+    found = logs.gather(-1, own)
+    logs.exp_().scatter_(-1, own, -1, reduce="add")
+    return found
