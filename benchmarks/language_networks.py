@@ -12,7 +12,7 @@ from sparsemble.networks import LanguageModel
 from sparsemble.tasks import LanguageModelling
 
 WORDS = 10_000
-MEDIUM, LARGE = 650, 1500
+SMALL, MEDIUM, LARGE = 200, 650, 1500
 MEDIUM_ISS, LARGE_ISS = (158, 135, 182), (365, 311, 420)
 
 
