@@ -7,11 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from sparsemble.networks import recurrence
-from sparsemble.networks.recurrence import recur, run_layer
+from sparsemble.networks.recurrence import has_bfloat16, recur, run_layer
 
-needs_bfloat16 = pytest.mark.skipif(
-    not torch.ops.mkldnn._is_mkldnn_bf16_supported(), reason="this CPU has no bfloat16"
-)
+needs_bfloat16 = pytest.mark.skipif(not has_bfloat16(), reason="this CPU has no bfloat16")
 
 
 def scene(steps: int = 6, dtype: torch.dtype = torch.float64) -> tuple[nn.LSTM, Tensor, tuple]:

@@ -13,6 +13,7 @@ in bfloat16 takes as long again as its products once the sums outgrow the proces
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import torch
@@ -65,7 +66,15 @@ def is_faster(values: Tensor, units: int) -> bool:
         and values.device.type == "cpu"
         and torch.is_grad_enabled()
         and torch.is_autocast_enabled("cpu")
-        and torch.ops.mkldnn._is_mkldnn_bf16_supported()
+        and has_bfloat16()
+    )
+
+
+@cache
+def has_bfloat16() -> bool:
+    """Can PyTorch multiply in bfloat16 on this CPU?"""
+    return torch.backends.mkldnn.is_available() and bool(
+        torch.ops.mkldnn._is_mkldnn_bf16_supported()
     )
 
 
