@@ -128,9 +128,11 @@ def costs(results: Results, size: SizeName) -> Table:
     """What training took, in epochs and seconds, and both against the independent ensemble's.
 
     In epochs as in the paper's footnote, where one of retraining counts half:
-    (80 + 15·4·½)/(30·4 + 15·4·½) = 0.73. Seconds are what they were.
+    (80 + 15·4·½)/(30·4 + 15·4·½) = 0.73. Seconds are what they were. FLOPs are held against those
+    of dense networks trained with the same regularisation, if there are any, or without.
     """
     rows = []
+    dense = results.get("sgd-dropout") or results.get("sgd") or []
     reference = results.get("sgd-gsp-pr-4") or []
     for row in {row.recipe: row for row in ROWS}.values():
         if results.get(row.recipe):
@@ -150,6 +152,7 @@ def costs(results: Results, size: SizeName) -> Table:
                     f"{result.seconds['chain']:.0f}",
                     f"{result.seconds['retrain']:.0f}",
                     *ratios,
+                    *_shares(result, dense[0] if dense else None),
                 )
             )
     header = (
@@ -160,8 +163,32 @@ def costs(results: Results, size: SizeName) -> Table:
         "Retraining s",
         "Epochs ÷ those of SGD+GSP+PR, 4 models",
         "Seconds ÷ those",
+        "FLOPs ÷ one dense network's",
+        "FLOPs ÷ as many dense networks'",
     )
     return Table(f"Training cost, size {size}", header, tuple(rows))
+
+
+def _shares(result: Result, dense: Result | None) -> tuple[str, str]:
+    """The FLOPs of training beside those of one dense network, and of as many as there are."""
+    if dense is None:
+        return "–", "–"
+    own, one = _dense_epochs(result), _dense_epochs(dense)
+    if own is None or one is None:
+        return "–", "–"
+    return f"{own / one:.2f}", f"{own / one / len(result.structures):.2f}"
+
+
+def _dense_epochs(result: Result) -> float | None:
+    """The FLOPs of training in epochs of one dense network; of older results by their recipe."""
+    known = result.training
+    if known is not None and (share := known.share(known.total)) is not None:
+        return share * known.dense.epochs
+    chain, retrain = result.recipe.chain, result.recipe.retrain
+    if result.recipe.choose or (retrain is not None and retrain.taught):
+        return None
+    again = 0.0 if retrain is None else retrain.epochs * result.flops_ratio
+    return chain.epochs * chain.chains + again
 
 
 def _epochs(result: Result) -> str:

@@ -20,9 +20,11 @@ import pytest
 from sparsemble.data import digits, grammar
 from sparsemble.ensemble import Ensemble
 from sparsemble.learning.findings import Change, Finding
-from sparsemble.pages.blocks import Section
+from sparsemble.pages.blocks import Section, Table
 from sparsemble.reports import Facts, collect, page, write_report
 from sparsemble.reports.opening import open_run
+from sparsemble.reports.page import _sections as page_sections
+from sparsemble.reports.sections.learning import traces
 from sparsemble.tasks.sections.class_facts import ClassFacts, class_facts
 from sparsemble.tasks.sections.classification import calibration, confusions, doubts
 from sparsemble.tasks.sections.language import reading, sample_text
@@ -241,7 +243,7 @@ def test_what_is_the_same_everywhere_is_said_not_listed(every, classes, read):
 def test_costs_name_layers_not_modules(every):
     heads = re.findall(r"<th[^>]*>(FLOPs[^<]*)", page(every["digits"]))
     layers = ["FLOPs, layer 1", "FLOPs, layer 2", "FLOPs, layer 3", "FLOPs in all"]
-    assert heads == ["FLOPs", *layers, *layers]
+    assert heads == ["FLOPs", *layers, *layers, "FLOPs"]
 
 
 def test_pictures_are_explained_in_words_that_hold_for_light_and_dark(written):
@@ -468,3 +470,30 @@ def test_a_script_that_is_not_the_pages_own_does_not_run(every, tmp_path):
 def test_write_report_is_the_same_from_python(class_run, tmp_path):
     assert write_report(class_run, tmp_path / "here.html") == tmp_path / "here.html"
     assert (tmp_path / "here.html").read_text().startswith("<!doctype html>")
+
+
+def test_what_training_cost_stands_in_a_table(facts):
+    training, members = facts.training, facts.summary.members
+    (section,) = [s for s in page_sections(facts) if s.anchor == "training"]
+    (table,) = [block for block in section.blocks if isinstance(block, Table)]
+    assert table.header[-2:] == ["of one dense network", f"of {members} dense networks"]
+    *stages, total, dense = table.rows
+    assert [row[0] for row in stages] == ["sampling", "retraining"]
+    assert [row[1] for row in (total, dense)] == [
+        f"{training.total.epochs:.4g}",
+        f"{facts.result.recipe.chain.epochs}",
+    ]
+    assert float(total[-1].rstrip("×")) == pytest.approx(
+        training.total.flops / training.dense.flops / members, abs=0.006
+    )
+
+
+def test_the_cost_of_epochs_is_drawn_where_it_changes(facts):
+    (trace, *_) = facts.traces
+    assert "FLOPs of an epoch" not in str(traces(facts))
+    (chain, *_) = trace.chains
+    falling = tuple(flops / (1 + k) for k, flops in enumerate(chain.flops))
+    shed = replace(trace, chains=(replace(chain, flops=falling),))
+    drawn = str(traces(replace(facts, traces=(shed,))))
+    assert "FLOPs of an epoch" in drawn
+    assert "Seconds of an epoch" in drawn

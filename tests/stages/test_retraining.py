@@ -77,6 +77,7 @@ def test_one_member_that_collapses_is_noticed_among_many():
                 SGLD([scale], 1e-9, num_data=50, temperature=0.0),
                 NoPrior().bind(feedforward_layout(nn.Sequential(nn.Linear(1, 1))), {}),
             ),
+            flops=0,
             batch_dims=1,
         ),
         task=training.task,

@@ -29,6 +29,8 @@ from sparsemble.learning.findings import Finding
 from sparsemble.learning.fitting import Fitted, fit, held_out
 from sparsemble.learning.pipeline import Pipeline
 from sparsemble.learning.planning import plan
+from sparsemble.learning.spending import StageCost, TrainingCost, training_cost
+from sparsemble.learning.trials import trials_cost
 from sparsemble.processes.interrupts import stop_requests
 from sparsemble.recipes import Recipe
 from sparsemble.recipes.baselines import dense_recipe
@@ -56,6 +58,8 @@ class Learned:
     """Which of them is the ensemble."""
     dense: Learned | None = None
     """The dense networks that were trained beside, unless they diverged."""
+    trials: StageCost | None = None
+    """What finding the recipe took, as far as the run's folder tells."""
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -64,6 +68,11 @@ class Learned:
         for record in self.history.epochs:
             spent["chain" if record.stage == "chain" else "retrain"] += record.seconds
         return spent
+
+    @property
+    def training(self) -> TrainingCost:
+        """Epochs, FLOPs and seconds of every stage, beside those of one dense network."""
+        return training_cost(self.history, self.recipe, self.ensemble.cost.dense_flops, self.trials)
 
     def verdict(self, data: Any) -> Verdict:
         """Is the ensemble better than the dense network beside it, and at which cost?
@@ -134,7 +143,7 @@ def learn(
     given = _Given(network, data, task, layout, num_data, validation, device, callback)
     if recipe is None:
         baseline = 1 if baseline is None else baseline
-        trials = None if folder is None else Path(folder) / "trials"
+        trials = None if folder is None else RunFolder(Path(folder)).trials
         recipe = _known_recipe(folder) or given.plan(
             budget or Budget(flops=1.0), augment, seed, trials
         )
@@ -215,6 +224,7 @@ class _Given:
             _findings(ensemble, pipeline),
             pipeline.candidates,
             pipeline.chosen,
+            trials=None if run is None else trials_cost(run.trials),
         )
 
     def fit(self, recipe: Recipe) -> Fitted:

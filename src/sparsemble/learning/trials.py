@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
@@ -15,9 +15,17 @@ from sparsemble.ensemble import Ensemble
 from sparsemble.ensemble.comparison import is_better, log_scores
 from sparsemble.errors import DivergedError
 from sparsemble.learning.fitting import Fitted
+from sparsemble.learning.spending import StageCost, stage_cost
 from sparsemble.priors import Prior
 from sparsemble.seeds import STREAMS
-from sparsemble.stages import Callback, ChainSettings, ChainState, EpochRecord, draw_samples
+from sparsemble.stages import (
+    Callback,
+    ChainSettings,
+    ChainState,
+    EpochRecord,
+    History,
+    draw_samples,
+)
 from sparsemble.store import inside, read_tensors, write_tensors
 
 
@@ -73,16 +81,19 @@ class Trials:
         if file is not None and file.is_file():
             tensors, note = read_tensors(file)
             return None if note["diverged"] else Trial(tensors["scores"], note["noise_to_drift"])
-        watch = _LastEpoch(self._callback)
+        watch = _Watch(self._callback)
         try:
             scores = [self._scores(split, prior, settings, watch) for split in self._splits]
         except DivergedError:
             trial = None
         else:
-            assert watch.record is not None
-            trial = Trial(torch.cat(scores), watch.record.noise_to_drift)
+            trial = Trial(torch.cat(scores), watch.history.epochs[-1].noise_to_drift)
         if file is not None:
-            note = {"diverged": trial is None, "noise_to_drift": trial and trial.noise_to_drift}
+            note = {
+                "diverged": trial is None,
+                "noise_to_drift": trial and trial.noise_to_drift,
+                "cost": asdict(stage_cost("chain", watch.history)),
+            }
             write_tensors(file, {} if trial is None else {"scores": trial.scores}, note)
         return trial
 
@@ -114,15 +125,23 @@ class Trials:
         return log_scores(alone, split.training.judged())
 
 
-class _LastEpoch(Callback):
-    """Remembers the last epoch of a trial, and lets a callback know that steps are taken."""
+def trials_cost(folder: Path) -> StageCost | None:
+    """What the trials kept in a folder took, if there are any, but for epochs that diverged."""
+    notes = [read_tensors(inside(folder, f.name))[1] for f in folder.glob("*.safetensors")]
+    unknown = asdict(StageCost("", 0, None, None))  # of trials that nobody counted
+    costs = [StageCost(**{**note.get("cost", unknown), "stage": "trial"}) for note in notes]
+    return sum(costs[1:], costs[0]) if costs else None
+
+
+class _Watch(Callback):
+    """Remembers the epochs of a trial, and lets a callback know that steps are taken."""
 
     def __init__(self, callback: Callback | None) -> None:
         self._forward = callback or Callback()
-        self.record: EpochRecord | None = None
+        self.history = History()
 
     def epoch_ended(self, record: EpochRecord) -> None:
-        self.record = record
+        self.history.add(record)
 
     def started(self, stage: str, chain: int, chains: int, done: int, total: int) -> None:
         self._forward.started("trial", chain, chains, done, total)

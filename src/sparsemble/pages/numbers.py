@@ -8,10 +8,10 @@ import math
 def count(number: float) -> str:
     """A count in three figures: 266K, 12.5M.
 
-    >>> count(266_200), count(987), count(12_538_048)
-    ('266K', '987', '12.5M')
+    >>> count(266_200), count(987), count(12_538_048), count(3.1e15)
+    ('266K', '987', '12.5M', '3.1P')
     """
-    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "K")):
+    for size, letter in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "K")):
         if number >= 0.9995 * size:
             shown = number / size
             return f"{shown:.0f}{letter}" if shown >= 99.95 else f"{shown:.1f}{letter}"

@@ -126,7 +126,7 @@ class TerminalProgress(Callback):
         if self._task is not None:
             self._bar.remove_task(self._task)
         self._bar.start()
-        title = f"{self._label}: {_in_words(self._stage)}"
+        title = f"{self._label}: {stage_in_words(self._stage)}"
         self._task = self._bar.add_task(title, total=self._total, left="", status="")
 
     def _move(self, done: int) -> None:
@@ -138,7 +138,7 @@ class TerminalProgress(Callback):
             )
         elif self._speed.per_second > 0:
             share = 100 * done / self._total
-            what = f"{self._label}: {_in_words(self._stage)} {share:.0f} %"
+            what = f"{self._label}: {stage_in_words(self._stage)} {share:.0f} %"
             self._console.print(f"{what}{self._left()}, {self._status()}")
 
     def _ensemble(self) -> str:
@@ -164,10 +164,10 @@ class TerminalProgress(Callback):
         return ", ".join(part for part in parts if part)
 
 
-def _in_words(stage: str) -> str:
+def stage_in_words(stage: str) -> str:
     """What people call a stage: `chain`, `retrain`, `prune-1`, `members-2-retrain`.
 
-    >>> _in_words("chain"), _in_words("members-2-prune-1")
+    >>> stage_in_words("chain"), stage_in_words("members-2-prune-1")
     ('sampling', '2 members, training after round 1 of pruning')
     """
     who, whose = "", stage

@@ -8,7 +8,9 @@ from pathlib import Path
 
 from sparsemble.ensemble.verdict import Verdict, read_verdict
 from sparsemble.learning.findings import Finding
+from sparsemble.learning.spending import TrainingCost
 from sparsemble.pages.blocks import Section
+from sparsemble.recipes.baselines import is_dense
 from sparsemble.reports.measures.advice import advise
 from sparsemble.reports.measures.background import Background, background
 from sparsemble.reports.measures.curves import Curves, stage_curves
@@ -16,7 +18,7 @@ from sparsemble.reports.measures.patterns import MatrixPictures, input_readers, 
 from sparsemble.reports.measures.prices import Prices, prices
 from sparsemble.reports.measures.sizes import Sizes, member_sizes
 from sparsemble.reports.measures.spreads import Spreads, sample_spreads
-from sparsemble.reports.measures.summary import Summary, run_summary
+from sparsemble.reports.measures.summary import Summary, run_summary, unlike_data
 from sparsemble.reports.measures.traces import StageTrace, stage_traces
 from sparsemble.reports.opening import FinishedRun, open_run
 from sparsemble.results.result import Result
@@ -40,6 +42,7 @@ class Facts:
     verdict: Verdict | None
     prices: Prices | None
     result: Result
+    training: TrainingCost | None
 
 
 def collect(
@@ -82,7 +85,18 @@ def collect(
         read_verdict(run.folder.verdict),
         prices(run),
         run.result,
+        _training(run),
     )
+
+
+def _training(run: FinishedRun) -> TrainingCost | None:
+    """What the run cost, beside dense networks that were trained on the same data, if there are."""
+    own, other = run.result.training, run.baseline
+    if own is None or other is None or other.training is None:
+        return own
+    if not is_dense(other.recipe) or unlike_data(run):
+        return own
+    return own.beside(other.training, len(other.structures))
 
 
 def _not_to_choose_on(run: FinishedRun) -> str:

@@ -14,6 +14,7 @@ from sparsemble.reports.sections.background import repeating
 from sparsemble.reports.sections.beside import beside
 from sparsemble.reports.sections.learning import stages, traces
 from sparsemble.reports.sections.overview import advice, overview
+from sparsemble.reports.sections.spending import spending
 from sparsemble.reports.sections.structure import costs, patterns, spreads
 from sparsemble.runs import RunFolder
 from sparsemble.store import write_atomically
@@ -70,4 +71,7 @@ def _sections(facts: Facts) -> list[Section]:
     found.append(patterns(facts))
     if facts.spreads is not None:
         found.append(spreads(facts.spreads))
-    return [*found, costs(facts), repeating(facts)]
+    found.append(costs(facts))
+    if facts.training is not None:
+        found.append(spending(facts.training, facts.summary.members))
+    return [*found, repeating(facts)]

@@ -12,6 +12,7 @@ from sparsemble.ensemble.saving import is_whole
 from sparsemble.extensions import permitted
 from sparsemble.learning.choosing import Candidate
 from sparsemble.learning.findings import Finding
+from sparsemble.learning.spending import TrainingCost
 from sparsemble.recipes import Recipe
 from sparsemble.recipes.upgrade import is_old, upgraded
 from sparsemble.runs.folder import RunFolder
@@ -44,6 +45,8 @@ class Result(Settings):
     rollbacks: int
     findings: list[Finding]
     seconds: dict[str, float]
+    training: TrainingCost | None = None
+    """What every stage cost; results of older versions do not say."""
     candidates: list[Candidate] = Field(default_factory=list)
     """What was compared on validation data, if members were chosen."""
     chosen: int | None = None

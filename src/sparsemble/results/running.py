@@ -95,7 +95,7 @@ def planned(
         layout=given.layout,
         validation=given.split.validation,
         callback=callback,
-        folder=folder / "trials",
+        folder=RunFolder(folder).trials,
     )
     same = {key: getattr(recipe, key) for key in ("data", "network", "task", "grouping")}
     return found.model_copy(
@@ -188,6 +188,7 @@ def _measured(
         rollbacks=len(learned.history.rollbacks),
         findings=learned.findings,
         seconds=learned.seconds,
+        training=learned.training,
         candidates=learned.candidates,
         chosen=learned.chosen,
         provenance=folder.begun() | {"finished by": provenance()["commit"]},

@@ -5,9 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sparsemble.errors import InputError
+from sparsemble.pages.numbers import count
 from sparsemble.results.result import Result
 from sparsemble.results.tables import Table
 from sparsemble.tasks import Metric, Score
+
+_COSTS = (
+    "Parameters",
+    "FLOPs",
+    "Units of the first member",
+    "Training, epochs",
+    "Training, FLOPs",
+    "of one dense network's",
+    "of as many dense networks'",
+    "Training, seconds",
+)
 
 
 def summary(
@@ -34,7 +46,8 @@ def summary(
             for metric in metrics
             for place in range(1 + (metric is metrics[0]))
         ]
-        columns.append(["the source itself", "", *figures, "", "", "", ""])
+        rest = ["" for _ in _COSTS]
+        columns.append(["the source itself", "", *figures, *rest])
     header, *rows = zip(_lines(parts, metrics), *columns, strict=True)
     return Table("What was learned", header, tuple(rows))
 
@@ -47,7 +60,7 @@ def _lines(parts: Sequence[str], metrics: Sequence[Metric]) -> list[str]:
             lines.append(f"{metric.title}{where}")
             if metric is metrics[0]:
                 lines.append("one member's, on average")
-    return [*lines, "Parameters", "FLOPs", "Units of the first member", "Training, seconds"]
+    return [*lines, *_COSTS]
 
 
 def _column(
@@ -66,7 +79,22 @@ def _column(
         f"{result.parameters * dense.parameters_ratio / dense.parameters:.2f}×",
         f"{result.flops * dense.flops_ratio / dense.flops:.2f}×",
         "-".join(map(str, result.structures[0])),
+        *_training(result, dense),
         f"{sum(result.seconds.values()):.0f}",
+    ]
+
+
+def _training(result: Result, dense: Result) -> list[str]:
+    """Epochs and FLOPs of all stages, the latter as shares of training dense networks."""
+    if result.training is None:
+        return ["–"] * 4
+    total = result.training.total
+    unit = dense.training or result.training
+    shares = [unit.share(total, networks) for networks in (1, len(result.structures))]
+    return [
+        f"{total.epochs:.4g}",
+        "–" if total.flops is None else count(total.flops),
+        *("–" if share is None else f"{share:.2f}×" for share in shares),
     ]
 
 

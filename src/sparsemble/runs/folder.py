@@ -2,6 +2,7 @@
 
     run/
       run.json             recipe, seed, versions, commit, threads
+      trials/              the short chains that found the recipe, if it was looked for
       chain/               stage 1: samples, trace, the checkpoint of the chain under way
       prune-1/, …          the training between rounds of pruning, if there are several
       pruned/              the members before retraining, as a saved ensemble
@@ -223,6 +224,7 @@ class RunFolder:
         self._code = code
         self._file = inside(path, "run.json")
         self.retrain = StageFolder(inside(path, "retrain"))
+        self.trials = inside(path, "trials")
         self.pruned = inside(path, "pruned")
         self.ensemble = inside(path, "ensemble")
         self._latencies = inside(path, "latencies.json")

@@ -75,6 +75,8 @@ class StateNote(Note):
     step: Count
     epoch_loss: Finite
     epoch_seconds: NotNegative
+    epoch_flops: NotNegative = 0.0
+    epoch_examples: Count = 0
     watch: WatchNote
     mean: MeanNote | None = None
 

@@ -33,6 +33,7 @@ from sparsemble.stages.random_streams import RandomStream
 from sparsemble.stages.shedding import Shedding
 from sparsemble.stages.subject import Subject
 from sparsemble.stages.teaching import Teacher
+from sparsemble.structure.costs import FORWARD_AND_BACKWARD
 from sparsemble.tasks import Task
 
 
@@ -99,7 +100,8 @@ class Chain:
         self._watch = DivergenceWatch(self._divergence, task.guess(batches))
         self._rollbacks = 0
         self._lr_factor = 1.0
-        self._epoch_loss = self._epoch_seconds = 0.0
+        self._epoch_loss = self._epoch_seconds = self._epoch_flops = 0.0
+        self._epoch_examples = 0
         self._rest: Iterator[tuple[Tensor, Tensor]] | None = None
         self._reason: str | None = None
         self._random = RandomStream(derive(identity.seed, "dropout", 0), self._device)
@@ -110,6 +112,7 @@ class Chain:
         self.parameters = dict(subject.parameters)
         self._forward = subject.forward
         self._update = subject.update
+        self._flops = subject.flops
         self._batch_dims = subject.batch_dims
         self._tensors = list(self.parameters.values())
         self._members = self._tensors[0].shape[: self._batch_dims].numel() if self._tensors else 1
@@ -150,6 +153,7 @@ class Chain:
         self._rest = None
         for inputs, targets in rest:
             loss, worst = self._advance(inputs, targets)
+            self._count(self._task.examples_in(targets))
             self._reason = self._watch.reason(worst)
             if self._reason is not None:
                 return False
@@ -197,10 +201,17 @@ class Chain:
         total = loss.item()
         return total, float(losses.detach().max()) if losses.ndim else total
 
+    def _count(self, examples: int) -> None:
+        """What a step on so many examples took."""
+        taught = 0.0 if self._teacher is None else self._teacher.flops
+        self._epoch_examples += examples
+        self._epoch_flops += examples * (FORWARD_AND_BACKWARD * self._flops + taught)
+
     def _end_epoch(self, epoch: int) -> None:
         loss = self._epoch_loss / self._batches.steps / self._members
-        seconds = self._epoch_seconds
-        self._epoch_loss = self._epoch_seconds = 0.0
+        seconds, flops, examples = self._epoch_seconds, self._epoch_flops, self._epoch_examples
+        self._epoch_loss = self._epoch_seconds = self._epoch_flops = 0.0
+        self._epoch_examples = 0
         metric, figure = self._task.loss_figure(loss, self._batches)
         with torch.no_grad():
             penalty = float(self._update.prior.value()) / self._members
@@ -216,6 +227,9 @@ class Chain:
                 **self._update.figures(),
                 near_zero_groups=self._near_zero_groups(),
                 seconds=seconds,
+                flops=flops,
+                examples=examples,
+                networks=self._members,
             )
         )
         if self._shedding is not None:
@@ -261,6 +275,7 @@ class Chain:
             )
         self._lr_factor /= self._divergence.slow_down
         diverged_at = self.step + 1
+        seconds, flops, examples = self._epoch_seconds, self._epoch_flops, self._epoch_examples
         self._load(self._good)
         self._good = self._earlier
         self._update.sampler.reseed(derive(self.identity.seed, "noise", self._rollbacks))
@@ -274,6 +289,9 @@ class Chain:
                 self.step,
                 self.step // self._batches.steps,
                 self._lr_factor,
+                seconds=seconds,
+                flops=flops,
+                examples=examples,
             ),
             self.state,
         )
@@ -333,6 +351,8 @@ class Chain:
             "step": self.step,
             "epoch_loss": self._epoch_loss,
             "epoch_seconds": self._epoch_seconds,
+            "epoch_flops": self._epoch_flops,
+            "epoch_examples": self._epoch_examples,
             "watch": self._watch.numbers(),
         }
         if self._shedding is not None:
@@ -365,6 +385,8 @@ class Chain:
         self._rest = None
         self._epoch_loss = state.numbers["epoch_loss"]
         self._epoch_seconds = state.numbers["epoch_seconds"]
+        self._epoch_flops = state.numbers.get("epoch_flops", 0.0)  # older checkpoints lack them
+        self._epoch_examples = state.numbers.get("epoch_examples", 0)
         self._watch.restore(state.numbers["watch"])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 
@@ -13,6 +14,8 @@ class EpochRecord:
     together; `potential` adds the prior at the epoch's end, an estimate of U/N.
     `figure` is the loss as people read it for this task, and `metric` says what that is.
     `noise_to_drift` compares the size of the injected noise with that of the gradient step.
+    `flops` are those of all its steps, a teacher's among them, `examples` what each of its
+    `networks` saw; traces of older runs say nothing about that.
     """
 
     stage: str
@@ -26,6 +29,9 @@ class EpochRecord:
     noise_to_drift: float
     near_zero_groups: float
     seconds: float
+    flops: float = math.nan
+    examples: int = 0
+    networks: int = 1
 
 
 @dataclass(frozen=True)
@@ -78,7 +84,10 @@ class Shed:
 
 @dataclass(frozen=True)
 class Rollback:
-    """A divergence that was detected and undone."""
+    """A divergence that was detected and undone.
+
+    `seconds`, `flops` and `examples` are those of the epoch that it put an end to.
+    """
 
     stage: str
     chain: int
@@ -87,6 +96,9 @@ class Rollback:
     back_to: int
     back_to_epoch: int
     lr_factor: float
+    seconds: float = field(default=math.nan, compare=False)
+    flops: float = math.nan
+    examples: int = 0
 
     def undoes(self, record: EpochRecord | SampleRecord | Jump | Shed) -> bool:
         """Did it happen in the stretch that was thrown away?"""
@@ -102,13 +114,14 @@ Record = EpochRecord | SampleRecord | Jump | Shed | Rollback
 
 @dataclass
 class History:
-    """Everything that was recorded and not undone, in order."""
+    """Everything that was recorded and not undone, in order; `undone` are epochs that were."""
 
     epochs: list[EpochRecord] = field(default_factory=list)
     samples: list[SampleRecord] = field(default_factory=list)
     rollbacks: list[Rollback] = field(default_factory=list)
     jumps: list[Jump] = field(default_factory=list)
     sheds: list[Shed] = field(default_factory=list)
+    undone: list[EpochRecord] = field(default_factory=list)
 
     def add(self, record: Record) -> None:
         """Take a record in; a rollback takes out what it undid."""
@@ -122,6 +135,7 @@ class History:
             self.sheds.append(record)
         else:
             self.rollbacks.append(record)
+            self.undone += [r for r in self.epochs if record.undoes(r)]
             self.epochs = [r for r in self.epochs if not record.undoes(r)]
             self.samples = [r for r in self.samples if not record.undoes(r)]
             self.jumps = [r for r in self.jumps if not record.undoes(r)]
@@ -135,6 +149,7 @@ class History:
             [r for r in self.rollbacks if r.chain < chains],
             [r for r in self.jumps if r.chain < chains],
             [r for r in self.sheds if r.chain < chains],
+            [r for r in self.undone if r.chain < chains],
         )
 
     def __add__(self, other: History) -> History:
@@ -144,4 +159,5 @@ class History:
             self.rollbacks + other.rollbacks,
             self.jumps + other.jumps,
             self.sheds + other.sheds,
+            self.undone + other.undone,
         )

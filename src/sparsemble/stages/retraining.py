@@ -194,7 +194,12 @@ def _chain(
     return Chain(
         identity,
         Subject(
-            group.parameters, group.forward, Update(sampler, bound), group.masks, group.batch_dims
+            group.parameters,
+            group.forward,
+            Update(sampler, bound),
+            sum(member.cost.flops for member in group.members),
+            group.masks,
+            group.batch_dims,
         ),
         task=task,
         batches=batches,

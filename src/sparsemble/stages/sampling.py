@@ -202,7 +202,7 @@ def _started(
         )
         bound = prior.bind(member.layout, parameters, sizes=member.origin.group_sizes)
         update = Update(sampler, bound, every=settings.every, prior_step=settings.prior_step)
-        return Subject(parameters, task.forward(member), update)
+        return Subject(parameters, task.forward(member), update, member.cost.flops)
 
     after = settings.shed_after
     shedding = None if after is None else Shedding(whole, subject, after)

@@ -21,6 +21,8 @@ class Subject:
     """From inputs to outputs with these parameters."""
     update: Update
     """Moves them by their gradients, by a prior and by noise."""
+    flops: float
+    """Of a forward pass on one example."""
     masks: Mapping[str, Tensor] = field(default_factory=dict)
     """Weights that take part; gradients of the others are left out."""
     batch_dims: int = 0

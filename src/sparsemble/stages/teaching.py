@@ -27,6 +27,8 @@ class Teacher:
     """
 
     def __init__(self, members: Sequence[Member], task: Task, share: float) -> None:
+        self.flops = sum(member.cost.flops for member in members)
+        """Of their forward passes on one example."""
         self._task = task
         self._share = share
         self._stack = Stack(members) if Stack.fits(members) else None

@@ -15,6 +15,10 @@ from torch import Tensor
 
 from sparsemble.structure.layout import Layout
 
+FORWARD_AND_BACKWARD = 3
+"""Products of a training step for each of a forward pass: that itself, the gradient of what it
+reads, and that of its weights."""
+
 
 @dataclass(frozen=True)
 class Cost:
@@ -49,6 +53,12 @@ def measure(layout: Layout, masks: Mapping[str, Tensor]) -> Cost:
         },
         structure=tuple(space.size for space in layout.spaces),
     )
+
+
+def measure_whole(layout: Layout, parameters: Mapping[str, Tensor]) -> Cost:
+    """Cost of a network that keeps every weight."""
+    whole = {n: torch.ones(parameters[n].shape, dtype=torch.bool) for n in layout.weights}
+    return measure(layout, whole)
 
 
 def _smallest(parts: list[Tensor]) -> tuple[int, int]:

@@ -205,6 +205,10 @@ class LanguageModelling(Task):
         loss: Tensor = each.sum(-2).mean(-1)
         return loss
 
+    def examples_in(self, targets: Tensor) -> int:
+        """Every word."""
+        return targets.numel()
+
     def guess(self, batches: Batches) -> float:
         """Every word equally probable."""
         return _mean_window(batches) * math.log(self.outputs)

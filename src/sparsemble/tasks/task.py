@@ -309,6 +309,10 @@ class Task(Settings, ABC):
             "retrain.targets = 'labels'"
         )
 
+    def examples_in(self, targets: Tensor) -> int:
+        """How many examples a batch with these targets has: one forward pass each."""
+        return len(targets)
+
     def guess(self, batches: Batches) -> float:
         """The loss of knowing nothing: the scale by which a chain is judged to diverge."""
         return 1.0

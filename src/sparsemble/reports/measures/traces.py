@@ -20,6 +20,13 @@ class ChainTrace:
     near_zero: tuple[float, ...]
     lr: tuple[float, ...]
     noise: tuple[float, ...]
+    seconds: tuple[float, ...]
+    flops: tuple[float, ...]
+
+    @property
+    def changes_cost(self) -> bool:
+        """Did an epoch come to cost more or less than the one before?"""
+        return len(set(self.flops)) > 1
 
 
 @dataclass(frozen=True)
@@ -75,6 +82,8 @@ def _chains(records: Sequence[EpochRecord]) -> tuple[ChainTrace, ...]:
                 tuple(r.near_zero_groups for r in own),
                 tuple(r.lr for r in own),
                 tuple(r.noise_to_drift for r in own),
+                tuple(r.seconds for r in own),
+                tuple(r.flops for r in own),
             )
         )
     return tuple(traces)

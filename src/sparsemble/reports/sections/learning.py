@@ -134,12 +134,17 @@ def _heading(trace: StageTrace) -> str:
 
 
 def _trace_charts(trace: StageTrace) -> list[Figure]:
-    wanted = (
+    wanted: tuple[tuple[str, tuple[str, ...], float | None], ...] = (
         ("Loss and potential", ("loss", "potential"), None),
         ("Share of groups near zero", ("near_zero",), 0.0),
         ("Learning rate", ("lr",), 0.0),
         ("Noise ÷ gradient step", ("noise",), None),
     )
+    if any(chain.changes_cost for chain in trace.chains):
+        wanted += (
+            ("FLOPs of an epoch", ("flops",), 0.0),
+            ("Seconds of an epoch", ("seconds",), 0.0),
+        )
     charts = []
     for title, fields, low in wanted:
         values = [v for c in trace.chains for f in fields for v in getattr(c, f)]
