@@ -52,6 +52,7 @@ def test_help_loads_nothing_that_takes_time():
         "sample",
         "inspect",
         "compare",
+        "curves",
         "report",
         "recipes",
     ],

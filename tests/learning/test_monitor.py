@@ -78,6 +78,7 @@ def test_every_sample_and_member_is_measured_alone_and_with_those_before_it():
     records = learned.history.samples
     assert [(r.stage, r.chain, r.members) for r in records] == [
         *(("chain", chain, 2 * chain + k) for chain in (0, 1) for k in (1, 2)),
+        *(("pruned", chain, 2 * chain + k) for chain in (0, 1) for k in (1, 2)),
         *(("retrain", 0, member) for member in (1, 2, 3, 4)),
     ]
     assert {(r.metric, r.on) for r in records} == {("error", "validation examples")}
@@ -85,7 +86,7 @@ def test_every_sample_and_member_is_measured_alone_and_with_those_before_it():
     assert records[-1].together == pytest.approx(score["error"])
     own = [r.alone for r in records if r.stage == "retrain"]
     assert sum(own) / 4 == pytest.approx(score.of_a_member("error"))
-    assert own[0] == records[4].together
+    assert own[0] == records[8].together
 
 
 def test_without_validation_data_the_training_examples_are_watched():
@@ -115,7 +116,8 @@ def test_a_resumed_run_goes_on_measuring_where_it_stopped(kind, killed_after, tm
     resumed = kind(tmp_path)
     assert resumed.history.samples == whole.history.samples
     run = RunFolder(tmp_path)
-    assert run.chain.history().samples + run.retrain.history().samples == whole.history.samples
+    stages = (run.chain, run.stage("pruned"), run.retrain)
+    assert [r for stage in stages for r in stage.history().samples] == whole.history.samples
 
 
 def test_watching_changes_no_bits():

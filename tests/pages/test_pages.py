@@ -27,7 +27,7 @@ from sparsemble.pages.charts import (
     reliability_chart,
     scatter_chart,
 )
-from sparsemble.pages.document import chart_file, document
+from sparsemble.pages.document import chart_file, charts_file, document
 from sparsemble.pages.images import grey_png, ink_png
 from sparsemble.pages.numbers import duration
 from sparsemble.pages.render import render
@@ -335,3 +335,20 @@ def test_a_chart_can_be_a_file_of_its_own():
     root = ElementTree.fromstring(chart_file(chart))
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     assert "--t0" in root.find("{http://www.w3.org/2000/svg}style").text
+
+
+def test_a_joined_line_goes_on_where_values_are_missing():
+    places, values = (1, 2, 3), (1.0, math.nan, 2.0)
+    for joined, strokes in ((False, "MM"), (True, "ML")):
+        line = Line("a", values, joined=joined)
+        chart = str(line_chart("t", "d", places, [line], x_label="", y_label=""))
+        (steps,) = re.findall(r'<path class="line t0" d="([^"]*)"', chart)
+        assert re.sub("[^A-Z]", "", steps) == strokes
+
+
+def test_charts_in_one_file_stand_below_each_other():
+    chart = line_chart("a < b", "d", (1, 2), [Line("a", (1.0, 2.0))], x_label="", y_label="")
+    drawing = ElementTree.fromstring(charts_file([chart, chart]))
+    assert drawing.get("viewBox") == "0 0 480 580"
+    moved = [part.get("transform") for part in drawing if part.tag.endswith("}g")]
+    assert moved == ["translate(0 0)", "translate(0 290)"]

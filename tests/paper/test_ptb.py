@@ -213,6 +213,28 @@ def test_every_point_of_figure_4b_ends_where_the_chain_does(results):
     assert [p.perplexity for p in points] == pytest.approx([p.members for p in points])
 
 
+def test_figures_are_drawn_of_what_has_been_run(tmp_path, command):
+    out, work = tmp_path / "out", tmp_path / "work"
+    rows = ("sgd", "sgld-gsp-pr", "sgld-gsp-pr-iss")
+    jobs = [Job(tiny(row), out / f"{ptb.recipe_name(row, 'small')}-seed0.json") for row in rows]
+    out.mkdir()
+    found = dict(run_jobs(jobs, Workplace(work)))
+    names = [f"ptb-small-{name}.svg" for name in ("figure4a", "figure4b", "figure5")]
+    arguments = ("reproduce", "ptb", "--tables", "--out", out, "--pictures", tmp_path)
+    code, _, err = command(*arguments, "--work", work)
+    assert code == 0
+    assert err.count(": drawn") == 3
+    first, second, third = ((tmp_path / name).read_text() for name in names)
+    assert all(f"{stage}, averaged" in first for stage in ("sampled", "pruned", "retrained"))
+    curve = found[jobs[2]].scores["validation"].curve["perplexity"]
+    assert f"ISS: {curve[-1]:.1f}" in second
+    assert "Untied weights" in third
+    assert "ISS: " in third
+    assert "Tied weights" not in third  # that was not run
+    code, _, err = command(*arguments, "--work", tmp_path / "elsewhere")
+    assert "figure5.svg: not drawn" in err
+
+
 @pytest.mark.parametrize("size", ["small", "medium", "large"])
 def test_figure_4b_has_its_recipes_at_every_size(size):
     for row in ("figure4b", ptb.INDEPENDENT[size]):

@@ -6,7 +6,7 @@ runs from, or where `--paper` says. A folder is never taken because the command 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -142,14 +142,19 @@ def ptb(
     ] = False,
     tables: OnlyTables = False,
     into: Into = None,
+    pictures: Annotated[
+        Path | None,
+        typer.Option("--pictures", help="Draw Figures 4a, 4b and 5 in this folder, as SVG files."),
+    ] = None,
     data: DataFolder = None,
     threads: Threads = None,
     paper: Paper = None,
 ) -> None:
-    """Tables 3 to 5 and Figure 4b: LSTM language models on Penn Treebank.
+    """Tables 3 to 5 and Figures 4 and 5: LSTM language models on Penn Treebank.
 
     It takes hours at size small and days at size large; what is finished stays, and the same
-    command goes on. With --tables it only prints what the result files hold.
+    command goes on. With --tables it only prints what the result files hold. Figures are drawn of
+    what has been run, Figure 5 only of runs whose folders are there (--work).
 
     Example: sparsemble reproduce ptb --size small --tables
     """
@@ -175,6 +180,21 @@ def ptb(
     found = ptb.results_in(out, chosen)
     _tell_count(found.values(), out)
     _show(ptb_tables.tables(found, chosen), f"ptb {chosen}", into)
+    if pictures is not None:
+        (drawing,) = _modules(folder, "ptb_figures")
+        _draw(drawing.figures(chosen, out, work), pictures)
+
+
+def _draw(figures: Mapping[str, str | None], folder: Path) -> None:
+    """Write figures; of those that nothing was run for, say so."""
+    from sparsemble.store import write_atomically
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, picture in figures.items():
+        if picture is not None:
+            write_atomically(folder / name, picture.encode())
+        what = "drawn" if picture is not None else "not drawn, as nothing it shows was run here"
+        progress_console().print(f"{folder / name}: {what}")
 
 
 def _paper_folder(named: Path | None) -> Path:

@@ -1,4 +1,4 @@
-"""Commands that look at what there is: recipes, inspect, compare, report."""
+"""Commands that look at what there is: recipes, inspect, compare, curves, report."""
 
 from __future__ import annotations
 
@@ -120,6 +120,33 @@ def compare(
         for head, run in zip(heads, runs, strict=True):
             if run.is_dir() and (verdict := read_verdict(RunFolder(run).verdict)) is not None:
                 console.print(f"{head}: {verdict.text}", style=verdict.style)
+
+
+@app.command()
+def curves(
+    runs: Annotated[
+        list[Path], typer.Argument(help="Run folders, also of runs under way, or result files.")
+    ],
+    out: Annotated[
+        Path, typer.Option("--out", help="SVG or HTML file to write, by its ending.")
+    ] = Path("curves.svg"),
+    code: Code = None,
+) -> None:
+    """Draw how runs went: their score along the learning, and against the number of members.
+
+    Of one run single samples, pruned and retrained networks are drawn, and the averages of the
+    first ones; of several runs, each by its recipe's name, only what it has come to. All of it was
+    measured on validation data while they ran. An SGD ensemble is a run like any other.
+
+    Example: sparsemble curves runs/digits --out digits.svg
+    """
+    from sparsemble.errors import InputError
+    from sparsemble.results.curves import courses_of, write_courses
+
+    if out.suffix not in (".svg", ".html"):
+        raise InputError(f"--out {out}: the file's name must end in .svg or .html")
+    write_courses(courses_of(runs, code or ()), out)
+    print(out)
 
 
 @app.command()

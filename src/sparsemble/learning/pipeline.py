@@ -103,7 +103,25 @@ class Pipeline:
             members = [pruned_member(fitted.dense(sample), how) for sample in samples]
         if self.run is not None:
             Ensemble(members, fitted.task).save(self.run.pruned)
-        return [member.to(self.device) for member in members]
+        members = [member.to(self.device) for member in members]
+        self._measure(members, samples, "pruned")
+        return members
+
+    def _measure(self, members: Sequence[Member], samples: Sequence[Sample], stage: str) -> None:
+        """How members do that nothing was trained for yet; only once, as all of them are known."""
+        folder = None if self.run is None else self.run.stage(stage)
+        known = [] if folder is None else folder.history().samples
+        if len(known) < len(members):
+            if folder is not None:
+                folder.rewind_trace(None)
+            own = {id(s): [member] for s, member in zip(samples, members, strict=True)}
+            monitor = Monitor(stage, self.fitted.task, self.held, lambda s: own[id(s)])
+            known = [record for sample in samples for record in monitor.measure(sample)]
+            for record in known:
+                self.callback.measured(record)
+                if folder is not None:
+                    folder.record(record)
+        self.history += History(samples=known)
 
     def _prune_to_budget(
         self, means: Sequence[Sample], samples: Sequence[Sample], how: PruneSettings, name: str = ""
@@ -196,10 +214,13 @@ class Pipeline:
         if self.recipe.retrain is not None:
             name = f"members-{len(means)}-"
             members = self._prune_to_budget(means, samples, how, name)
+            self._measure(members, means, f"{name}pruned")
             self._train(members, samples, f"{name}retrain")
             yield members, True
         share = how.shares(len(means))[-1]
-        yield [within(self.fitted.dense(mean), *share).to(self.device) for mean in means], False
+        members = [within(self.fitted.dense(mean), *share).to(self.device) for mean in means]
+        self._measure(members, means, f"members-{len(means)}-pruned-at-once")
+        yield members, False
 
     def retrain(self, members: Sequence[Member], samples: Sequence[Sample]) -> None:
         """Stage 2, in place."""

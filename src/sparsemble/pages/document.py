@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Sequence
 from importlib.resources import files
 
@@ -16,6 +17,7 @@ from markupsafe import Markup
 from sparsemble.pages.blocks import Section
 from sparsemble.pages.render import render
 
+_CHART = r'<svg class="chart" role="img" viewBox="0 (\S+) (\S+) (\S+)"[^>]*>(.*)</svg>'
 _WIDTH = 720
 """Of a chart in a file of its own, in pixels."""
 
@@ -53,6 +55,21 @@ def document(
         digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )
     return str(page)
+
+
+def charts_file(charts: Sequence[Markup]) -> str:
+    """Charts below each other as an SVG file of their own."""
+    shapes, width, height = Markup(), 0.0, 0.0
+    for chart in charts:
+        found = re.fullmatch(_CHART, str(chart).strip(), re.DOTALL)
+        assert found is not None
+        top, wide, high = (float(found[k]) for k in (1, 2, 3))
+        place = Markup('<g transform="translate(0 {:g})">').format(height - top)
+        shapes += place + Markup(found[4]) + Markup("</g>\n")
+        width, height = max(width, wide), height + high
+    titles = " / ".join(str(re.sub("<.*", "", c.partition("<title>")[2])) for c in charts)
+    whole = Markup('<svg class="chart" role="img" viewBox="0 0 {:g} {:g}">\n<title>{}</title>\n')
+    return chart_file(whole.format(width, height, titles) + shapes + Markup("</svg>\n"))
 
 
 def chart_file(chart: Markup) -> str:

@@ -31,7 +31,10 @@ _WIDTHS = (
 
 @dataclass(frozen=True)
 class Line:
-    """Values over common places; `dots` draws points instead; `label` stands at the end."""
+    """Values over common places; `dots` draws points instead; `label` stands at the end.
+
+    A line is broken where values are missing, unless it is `joined` there.
+    """
 
     name: str
     values: tuple[float, ...]
@@ -39,6 +42,7 @@ class Line:
     dots: bool = False
     faint: bool = False
     label: str = ""
+    joined: bool = False
 
 
 @dataclass(frozen=True)
@@ -113,10 +117,12 @@ def drawn(series: Line, places: Sequence[float], plot: Plot) -> list[Markup]:
         (plot.xs(x), plot.ys(v)) if math.isfinite(v) else None
         for x, v in zip(places, series.values, strict=True)
     ]
-    dots = [dot(kind, *point) for point in points if point]
+    known = [point for point in points if point]
+    dots = [dot(kind, *point) for point in known]
     if series.dots:
         return dots
-    return [path(f"line {kind}", through(points)), *(dots if len(points) == 1 else [])]
+    steps = through(known if series.joined else points)
+    return [path(f"line {kind}", steps), *(dots if len(known) == 1 else [])]
 
 
 def event(x: float) -> Markup:

@@ -17,6 +17,7 @@ from sparsemble.recipes import Recipe
 from sparsemble.recipes.upgrade import is_old, upgraded
 from sparsemble.runs.folder import RunFolder
 from sparsemble.settings import Settings
+from sparsemble.stages import SampleRecord
 from sparsemble.store import read_json, write_json
 from sparsemble.tasks import Metric, Score
 from sparsemble.tasks.legacy import scores_of_result
@@ -47,6 +48,8 @@ class Result(Settings):
     seconds: dict[str, float]
     training: TrainingCost | None = None
     """What every stage cost; results of older versions do not say."""
+    learning: list[SampleRecord] = Field(default_factory=list)
+    """How the networks of every stage did on what was watched, each alone and with those before."""
     candidates: list[Candidate] = Field(default_factory=list)
     """What was compared on validation data, if members were chosen."""
     chosen: int | None = None

@@ -189,6 +189,7 @@ def _measured(
         findings=learned.findings,
         seconds=learned.seconds,
         training=learned.training,
+        learning=learned.history.samples,
         candidates=learned.candidates,
         chosen=learned.chosen,
         provenance=folder.begun() | {"finished by": provenance()["commit"]},

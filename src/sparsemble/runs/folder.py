@@ -5,7 +5,7 @@
       trials/              the short chains that found the recipe, if it was looked for
       chain/               stage 1: samples, trace, the checkpoint of the chain under way
       prune-1/, …          the training between rounds of pruning, if there are several
-      pruned/              the members before retraining, as a saved ensemble
+      pruned/              the members before retraining, as a saved ensemble, and how they do
       retrain/             stage 2: retrained weights, trace, the checkpoint of the retraining
       ensemble/            the result
       result.json          metrics and costs
