@@ -55,12 +55,6 @@ def measure(layout: Layout, masks: Mapping[str, Tensor]) -> Cost:
     )
 
 
-def measure_whole(layout: Layout, parameters: Mapping[str, Tensor]) -> Cost:
-    """Cost of a network that keeps every weight."""
-    whole = {n: torch.ones(parameters[n].shape, dtype=torch.bool) for n in layout.weights}
-    return measure(layout, whole)
-
-
 def _smallest(parts: list[Tensor]) -> tuple[int, int]:
     """Rows and columns of the smallest sub-matrix that holds all kept weights."""
     mask = torch.cat(parts, dim=1)
