@@ -11,7 +11,7 @@ from small_runs import recipe
 from sparsemble.learning.choosing import Candidate
 from sparsemble.learning.diagnostics import Diversity, diagnose
 from sparsemble.recipes import load_recipe
-from sparsemble.stages import EpochRecord, History, PruneSettings, Rollback, SampleRecord
+from sparsemble.stages import EpochRecord, History, PruneSettings, Rollback, SampleRecord, Shed
 
 ALIKE = Diversity(0.0, "the members differ by 0", seen=False)
 BUDGET = {"prune": PruneSettings(flops=1.0), "choose": True}
@@ -84,6 +84,23 @@ def test_retraining_that_diverged_has_its_own_rate():
     history = falling()
     history.rollbacks.append(Rollback("retrain", 0, 5, "loss", 0, 0, 0.8))
     assert told(history)["divergence"].options == "--set retrain.schedule.lr=0.15"
+
+
+def test_what_left_the_chain_is_told_with_what_it_saved():
+    history = trace(*[1.0] * 60)
+    whole = {"inputs": 64, "hidden1": 30}
+    for epoch, left, flops in ((5, 28, 0.9), (9, 21, 0.7)):
+        gone = {"inputs": 0, "hidden1": 30 - left}
+        now = whole | {"hidden1": left}
+        history.add(Shed("chain", 0, 7 * epoch, epoch, gone, now, whole, flops))
+    found = told(history)["size"]
+    assert found.figure == 0.7
+    assert found.text == (
+        "units that the prior held at zero left the chain, from epoch 5 on (hidden1 30 → 21): a "
+        "step took 0.70 of its FLOPs in the end"
+    )
+    history.add(Rollback("chain", 0, 65, "loss", 56, 8, 0.8))
+    assert told(history)["size"].figure == 0.9
 
 
 def test_members_of_one_chain_that_are_alike_get_more_chains():

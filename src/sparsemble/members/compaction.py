@@ -99,6 +99,8 @@ def with_units(
         parameters: Of a network with these units.
         units: Those of each space, by their numbers in the full one.
     """
+    for space in layout.spaces:
+        _check_units(space.name, units[space.name], space.size)
     dense = Member.dense(network, layout)
     resized = layout.with_sizes({name: len(kept) for name, kept in units.items()})
     masks = {name: torch.ones_like(parameters[name], dtype=torch.bool) for name in layout.weights}
@@ -127,6 +129,12 @@ def load_tensors(network: nn.Module, tensors: Mapping[str, Tensor]) -> None:
             layer = network.get_submodule(path)
             setattr(layer, leaf, new)
             note_sizes(layer, leaf, tensor.shape)
+
+
+def _check_units(space: str, units: Tensor, size: int) -> None:
+    rising = units.ndim == 1 and len(units) > 0 and bool((units.diff() > 0).all())
+    if units.dtype is not torch.long or not rising or not 0 <= units[0] <= units[-1] < size:
+        raise InputError(f"{units.flatten().tolist()[:5]} … are no units of {space!r}, of {size}")
 
 
 def _whole_masks(

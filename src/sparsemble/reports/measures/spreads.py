@@ -139,10 +139,12 @@ def _thresholds(run: FinishedRun, sample: Member) -> dict[str, float]:
     how = run.recipe.prune
     if how is None or how.sparsity is None:
         return {}
-    weights = dict(sample.network.named_parameters())
+    weights, masks = dict(sample.network.named_parameters()), masks_of(sample, how)
+    if all(bool(mask.all()) for mask in masks.values()):
+        return {}  # enough had gone before
     smallest = {
         name: float(weights[name].detach()[mask].abs().min())
-        for name, mask in masks_of(sample, how).items()
+        for name, mask in masks.items()
         if mask.any()
     }
     if how.scope == "global":
