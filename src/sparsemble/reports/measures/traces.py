@@ -22,6 +22,7 @@ class ChainTrace:
     noise: tuple[float, ...]
     seconds: tuple[float, ...]
     flops: tuple[float, ...]
+    """As shares of the first epoch's."""
 
     @property
     def changes_cost(self) -> bool:
@@ -83,7 +84,7 @@ def _chains(records: Sequence[EpochRecord]) -> tuple[ChainTrace, ...]:
                 tuple(r.lr for r in own),
                 tuple(r.noise_to_drift for r in own),
                 tuple(r.seconds for r in own),
-                tuple(r.flops for r in own),
+                tuple(r.flops / (own[0].flops or 1) for r in own),
             )
         )
     return tuple(traces)

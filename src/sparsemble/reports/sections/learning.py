@@ -142,7 +142,7 @@ def _trace_charts(trace: StageTrace) -> list[Figure]:
     )
     if any(chain.changes_cost for chain in trace.chains):
         wanted += (
-            ("FLOPs of an epoch", ("flops",), 0.0),
+            ("FLOPs of an epoch, the first = 1", ("flops",), 0.0),
             ("Seconds of an epoch", ("seconds",), 0.0),
         )
     charts = []
