@@ -52,10 +52,11 @@ def perplexities(results: Results, size: SizeName, table: int) -> Table:
 
 
 def _perplexity_row(row: Row, results: Sequence[Result]) -> tuple[str, ...]:
-    several = row.models > 1
+    models = len(results[0].structures)
+    several = models > 1
     return (
         row.method,
-        str(row.models),
+        str(models),
         f"{statistics.mean(r.parameters / _unshared(r) for r in results):.2f}×",
         f"{statistics.mean(r.flops_ratio for r in results):.2f}×",
         *(_perplexity(results, part, _of_the_best) for part in ("validation", "test")),
@@ -147,7 +148,7 @@ def costs(results: Results, size: SizeName) -> Table:
             rows.append(
                 (
                     row.method,
-                    str(row.models),
+                    str(len(result.structures)),
                     _epochs(result),
                     f"{result.seconds['chain']:.0f}",
                     f"{result.seconds['retrain']:.0f}",

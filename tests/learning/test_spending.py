@@ -6,24 +6,19 @@ import json
 import zlib
 
 import pytest
-from torch import nn
 
 import sparsemble
 from small_runs import KillAt, Killed, network, recipe
 from sparsemble import Budget
-from sparsemble.data import ArrayBatches
-from sparsemble.layouts import feedforward_layout
 from sparsemble.learning import planning
 from sparsemble.learning.spending import StageCost, stage_cost, training_cost
 from sparsemble.learning.trials import trials_cost
-from sparsemble.priors import NoPrior
 from sparsemble.recipes.baselines import dense_recipe
 from sparsemble.results.result import read_result
 from sparsemble.runs import RunFolder
-from sparsemble.samplers import SGLD, Constant, Exponential, SGLDSettings
+from sparsemble.samplers import Constant, Exponential, SGLDSettings
 from sparsemble.stages import (
     Callback,
-    Chain,
     ChainSettings,
     DivergenceSettings,
     EpochRecord,
@@ -31,9 +26,6 @@ from sparsemble.stages import (
     RetrainSettings,
     Rollback,
 )
-from sparsemble.stages.chain import ChainIdentity
-from sparsemble.stages.updates import Update
-from sparsemble.tasks import Classification, Forward
 
 DENSE = 2 * (8 * 24 + 24 * 3)
 """FLOPs of the small network for one of the 300 examples."""
@@ -117,33 +109,6 @@ def test_what_a_divergence_undid_has_been_paid_for(arrays):
     (chain,) = learned.training.stages
     assert chain.flops == 3 * DENSE * 25 * steps.taken
     assert chain.epochs == pytest.approx(steps.taken / 12)
-
-
-def test_the_price_of_a_step_may_change_on_the_way(arrays):
-    layers = nn.Sequential(nn.Flatten(), nn.Linear(8, 3))
-    parameters = dict(layers.named_parameters())
-    steps = Steps()
-    chain = Chain(
-        ChainIdentity("chain", 0, 0),
-        parameters=parameters,
-        task=Classification(num_classes=3),
-        forward=Forward(layers),
-        batches=ArrayBatches(sparsemble.as_dataset(*arrays), 25, seed=0),
-        update=Update(
-            SGLD(parameters.values(), 0.1, num_data=300, temperature=0.0),
-            NoPrior().bind(feedforward_layout(layers), parameters),
-        ),
-        schedule=Constant(lr=0.1),
-        flops=100,
-        callback=steps,
-    )
-    assert chain.run(5)
-    chain.flops = 40
-    assert chain.run(24)
-    assert [epoch.flops for epoch in steps.epochs] == [
-        3 * 25 * (5 * 100 + 7 * 40),
-        3 * 25 * 12 * 40,
-    ]
 
 
 @pytest.mark.parametrize("stage", ["chain", "retrain"])

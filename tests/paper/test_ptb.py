@@ -96,11 +96,12 @@ def test_tables_show_rows_with_results_beside_the_papers(results):
         "SGD (Zaremba et al. 2014)",
         "SGLD+GSP+P",
         "SGLD+GSP+PR",
+        "SGLD+GSP+PR (ISS)",
     ]
     assert table3.rows[0][-4:] == ("1 (19.8M)", "1 (26.5M)", "86.2 / 82.1", "– / –")
     assert table3.rows[2][-4:] == ("1×", "4×", "79.8 / 76.6", "71.5 / 69.5")
-    assert [row[8] for row in table3.rows] == ["0", "0.2", "0.2"]  # dropout
-    assert [row[9] for row in table3.rows] == ["0", "0.0001", "0.0001"]  # T, in every row
+    assert [row[8] for row in table3.rows] == ["0", "0.2", "0.2", "0.2"]  # dropout
+    assert [row[9] for row in table3.rows] == ["0", *["0.0001"] * 3]  # T, in every row
     table5 = ptb_tables.perplexities(results, "small", 5)
     cited = [row for row in table5.rows if row[0].endswith("cited")]
     assert [row[-1] for row in cited] == ["– / 68.7", "71.1 / 68.5", "60.0 / 57.3", "56.5 / 54.4"]
@@ -215,7 +216,7 @@ def test_every_point_of_figure_4b_ends_where_the_chain_does(results):
 
 def test_figures_are_drawn_of_what_has_been_run(tmp_path, command):
     out, work = tmp_path / "out", tmp_path / "work"
-    rows = ("sgd", "sgld-gsp-pr", "sgld-gsp-pr-iss")
+    rows = ("sgd", "sgld-gsp-pr", "sgld-gsp-pr-iss-4")
     jobs = [Job(tiny(row), out / f"{ptb.recipe_name(row, 'small')}-seed0.json") for row in rows]
     out.mkdir()
     found = dict(run_jobs(jobs, Workplace(work)))

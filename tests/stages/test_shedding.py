@@ -265,6 +265,16 @@ def test_a_chain_sheds_what_the_prior_takes_to_zero_and_tells(batches):
     assert widths == sorted(widths, reverse=True)
 
 
+def test_an_epoch_costs_what_the_network_has_left(batches):
+    log = Log()
+    run(batches, settings(), callback=log)
+    whole = Member.dense(make_network(), layout_of(make_network())).cost.flops
+    for record in log.epochs:
+        before = [shed.flops for shed in log.sheds if shed.epoch < record.epoch]
+        share = before[-1] if before else 1.0
+        assert record.flops == pytest.approx(3 * 120 * share * whole)
+
+
 def test_what_has_gone_still_counts_among_the_groups_at_zero(batches):
     log = Log()
     run(batches, settings(), callback=log)
