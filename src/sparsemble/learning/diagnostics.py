@@ -29,8 +29,9 @@ from sparsemble.learning.remedies import (
     more_chains,
     scaled,
 )
+from sparsemble.learning.spending import saved_by_shedding, stage_cost
 from sparsemble.recipes import Recipe
-from sparsemble.stages import EpochRecord, History, Jump, Rollback, Shed
+from sparsemble.stages import EpochRecord, History, Jump, Rollback
 
 _ALIKE = 1e-3
 """Members that differ by less predict as one."""
@@ -104,7 +105,7 @@ def diagnose(
     if history.jumps:
         _jumps(found, history.jumps, recipe)
     if history.sheds:
-        _shedding(found, history.sheds)
+        _shedding(found, history)
     if chosen is not None:
         text = f"validation data chose {chosen}"
         found.add(Finding("choice", float(chosen.members), "good", text))
@@ -258,9 +259,9 @@ def _moved(
     return difference / math.sqrt(float(spread) + 1e-24)
 
 
-def _shedding(found: Findings, sheds: Sequence[Shed]) -> None:
-    """Of every chain, what it had left in the end."""
-    ends = list({shed.chain: shed for shed in sheds}.values())
+def _shedding(found: Findings, history: History) -> None:
+    """Of the chain that got smallest, what it had left in the end; of all, what that saved."""
+    ends = list({shed.chain: shed for shed in history.sheds}.values())
     smallest = min(ends, key=lambda shed: shed.flops)
     left = ", ".join(
         f"{name} {smallest.of[name]} → {count}"
@@ -270,9 +271,12 @@ def _shedding(found: Findings, sheds: Sequence[Shed]) -> None:
     chains = f"{len(ends)} chains" if len(ends) > 1 else "the chain"
     text = (
         f"units that the prior held at zero left {chains}, from epoch "
-        f"{min(shed.epoch for shed in sheds)} on ({left}): a step took {smallest.flops:.2f} of its "
-        "FLOPs in the end"
+        f"{min(shed.epoch for shed in history.sheds)} on ({left}): a step took "
+        f"{smallest.flops:.2f} of its FLOPs in the end"
     )
+    saved, taken = saved_by_shedding(history), stage_cost("chain", history).flops
+    if taken:
+        text += f", which saved {saved / (saved + taken):.0%} of the sampling"
     found.add(Finding("size", smallest.flops, "good", text))
 
 

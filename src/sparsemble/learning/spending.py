@@ -45,6 +45,8 @@ class TrainingCost:
 
     stages: tuple[StageCost, ...]
     dense: StageCost
+    shed: float = 0.0
+    """FLOPs that chains would have taken besides, had no unit left them."""
 
     @property
     def total(self) -> StageCost:
@@ -82,7 +84,18 @@ def training_cost(
     epochs = dense_recipe(recipe).chain.epochs
     flops = FORWARD_AND_BACKWARD * dense_flops * examples * epochs
     dense = StageCost("one dense network", epochs, flops or None, None)
-    return TrainingCost((*([] if trials is None else [trials]), *stages), dense)
+    found = (*([] if trials is None else [trials]), *stages)
+    return TrainingCost(found, dense, saved_by_shedding(history))
+
+
+def saved_by_shedding(history: History) -> float:
+    """FLOPs of all chains with every unit, less what they took: none goes before an epoch ends."""
+    chains = [r for r in (*history.epochs, *history.undone) if r.stage == "chain"]
+    if not history.sheds or not chains:
+        return 0.0
+    first = min(chains, key=lambda record: record.epoch)
+    each = first.flops / max(first.examples, 1)
+    return math.fsum(each * record.examples - record.flops for record in chains)
 
 
 def stage_cost(stage: str, history: History) -> StageCost:

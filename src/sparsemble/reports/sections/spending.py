@@ -15,6 +15,10 @@ def spending(training: TrainingCost, members: int) -> Section:
     stages = [_row(stage_in_words(s.stage), s, training, networks) for s in training.stages]
     total = _row("in all", training.total, training, networks)
     dense = _row("one dense network", training.dense, training, networks)
+    rest = [dense]
+    if training.shed:
+        saved = StageCost("", 0, training.shed, None)
+        rest = [["saved by shedding", "–", *_row("", saved, training, networks)[2:]], dense]
     blocks = [
         Paragraph(
             "A step takes three times the FLOPs of its forward passes, and once those of the "
@@ -23,7 +27,7 @@ def spending(training: TrainingCost, members: int) -> Section:
         ),
         Table(
             ["Stage", "Epochs", "FLOPs", "Time", *(f"of {name}" for name in names)],
-            [*stages, total, dense],
+            [*stages, total, *rest],
         ),
     ]
     return Section("training", "What training cost", blocks)
