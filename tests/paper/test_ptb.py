@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from paper import ptb, ptb_tables
+from paper import ptb, ptb_estimate, ptb_tables
 from paper.figure4b import curves_of, figure_table, measure_curves, read_curves, write_curves
 from paper.recipes import paper_recipe
 from sparsemble.data import grammar
@@ -240,6 +240,26 @@ def test_figures_are_drawn_of_what_has_been_run(tmp_path, command):
 def test_figure_4b_has_its_recipes_at_every_size(size):
     for row in ("figure4b", ptb.INDEPENDENT[size]):
         assert paper_recipe(ptb.recipe_name(row, size)).network.hidden
+
+
+def test_what_a_row_would_take_is_told_by_a_few_of_its_steps(tmp_path, monkeypatch):
+    monkeypatch.setattr(ptb_estimate, "paper_recipe", lambda name: tiny(name.split("-", 2)[2]))
+    estimate = ptb_estimate.measure("small", None)
+    path = ptb_estimate.estimate_file("small", tmp_path)
+    ptb_estimate.write_estimate(estimate, path)
+    assert ptb_estimate.read_estimate(path) == estimate
+    table = ptb_estimate.table(estimate)
+    assert [row[0] for row in table.rows] == [row.method for row in estimate.rows]
+    recipe = tiny("sgld-gsp-pr")
+    row = next(row for row in estimate.rows if row.method == "SGLD+GSP+PR")
+    batches = recipe.task.training(recipe.data.load().train).batches(recipe.chain.batch_size)
+    assert row.models == len(recipe.chain.steps_to_collect(batches.steps))
+    assert row.step_seconds > 0
+    hours = row.step_seconds * batches.steps * recipe.chain.epochs / 3600
+    assert row.sampling_hours == pytest.approx(hours)
+    ratio = row.models * recipe.retrain.epochs / recipe.chain.epochs
+    assert row.retraining_hours == pytest.approx(ratio * hours)
+    assert estimate.rows[0].retraining_hours == 0
 
 
 @pytest.mark.parametrize(

@@ -140,6 +140,9 @@ def ptb(
     figure4b: Annotated[
         bool, typer.Option("--figure4b", help="Run and measure Figure 4b instead.")
     ] = False,
+    estimate: Annotated[
+        bool, typer.Option("--estimate", help="Measure what all of it would take instead.")
+    ] = False,
     tables: OnlyTables = False,
     into: Into = None,
     pictures: Annotated[
@@ -166,6 +169,13 @@ def ptb(
     train_with(threads)
     chosen = ptb.checked_size(size)
     place = _workplace(work, jobs, data)
+    if estimate:
+        (estimating,) = _modules(folder, "ptb_estimate")
+        known = estimating.estimate_file(chosen, out)
+        if not tables:
+            estimating.write_estimate(estimating.measure(chosen, data), known)
+        _show([estimating.table(estimating.read_estimate(known))], f"estimate {chosen}", into)
+        return
     if figure4b:
         if rows or seeds > 1:
             raise InputError(
