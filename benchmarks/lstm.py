@@ -20,6 +20,7 @@ from sparsemble.data import TextBatches
 from sparsemble.layouts import layout_of
 from sparsemble.members import Member
 from sparsemble.samplers import SGLD, Constant
+from sparsemble.stages import Subject
 from sparsemble.stages.chain import Chain, ChainIdentity
 from sparsemble.stages.updates import Update
 from sparsemble.tasks import LanguageModelling
@@ -38,17 +39,19 @@ def chain_of(member: Member, *, temperature: float, autocast: bool) -> Chain:
     parameters = dict(member.network.named_parameters())
     sampler = SGLD(parameters.values(), lr=0.1, num_data=NUM_DATA, temperature=temperature)
     member.train()
+    bound = PRIOR.bind(member.layout, parameters, sizes=member.origin.group_sizes)
     return Chain(
         ChainIdentity("benchmark", 0, 0),
-        parameters=parameters,
-        task=task,
-        forward=task.forward(member),
-        batches=TextBatches(tokens, BATCH, WINDOW),
-        update=Update(
-            sampler, PRIOR.bind(member.layout, parameters, sizes=member.origin.group_sizes)
+        Subject(
+            parameters,
+            task.forward(member),
+            Update(sampler, bound),
+            member.cost.flops,
+            {} if temperature else member.masks,
         ),
+        task=task,
+        batches=TextBatches(tokens, BATCH, WINDOW),
         schedule=Constant(lr=0.1),
-        masks=None if temperature else member.masks,
         clip=5.0,
         autocast=autocast,
     )
