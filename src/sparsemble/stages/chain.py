@@ -28,6 +28,7 @@ from sparsemble.stages.averaging import WindowMean
 from sparsemble.stages.callback import Callback
 from sparsemble.stages.chain_state import ChainState
 from sparsemble.stages.divergence import DivergenceSettings, DivergenceWatch
+from sparsemble.stages.epoch_totals import EpochTotals
 from sparsemble.stages.history import EpochRecord, Rollback
 from sparsemble.stages.random_streams import RandomStream
 from sparsemble.stages.shedding import Shedding
@@ -100,8 +101,7 @@ class Chain:
         self._watch = DivergenceWatch(self._divergence, task.guess(batches))
         self._rollbacks = 0
         self._lr_factor = 1.0
-        self._epoch_loss = self._epoch_seconds = self._epoch_flops = 0.0
-        self._epoch_examples = 0
+        self._totals = EpochTotals()
         self._rest: Iterator[tuple[Tensor, Tensor]] | None = None
         self._reason: str | None = None
         self._random = RandomStream(derive(identity.seed, "dropout", 0), self._device)
@@ -144,7 +144,7 @@ class Chain:
     def _run_epoch(self, until: int) -> bool:
         """Run to the end of the epoch or to `until`; `False` if the chain diverged."""
         epoch, position = divmod(self.step, self._batches.steps)
-        began = perf_counter() - self._epoch_seconds
+        began = perf_counter() - self._totals.seconds
         if position == 0:
             self._forward.reset()
             if self._teacher is not None:
@@ -153,15 +153,15 @@ class Chain:
         self._rest = None
         for inputs, targets in rest:
             loss, worst = self._advance(inputs, targets)
-            self._count(self._task.examples_in(targets))
+            self._totals.count(self._task.examples_in(targets), self._flops_each)
             self._reason = self._watch.reason(worst)
             if self._reason is not None:
                 return False
             self.step += 1
             if self.mean is not None:
                 self.mean.stepped(self.step)
-            self._epoch_loss += loss
-            self._epoch_seconds = perf_counter() - began
+            self._totals.loss += loss
+            self._totals.seconds = perf_counter() - began
             if self.step % self._batches.steps == 0:
                 self._end_epoch(epoch)
             self._callback.stepped(self.identity.number, self.step, loss, self.state)
@@ -201,17 +201,15 @@ class Chain:
         total = loss.item()
         return total, float(losses.detach().max()) if losses.ndim else total
 
-    def _count(self, examples: int) -> None:
-        """What a step on so many examples took."""
+    @property
+    def _flops_each(self) -> float:
+        """What a step takes for one example."""
         taught = 0.0 if self._teacher is None else self._teacher.flops
-        self._epoch_examples += examples
-        self._epoch_flops += examples * (FORWARD_AND_BACKWARD * self._flops + taught)
+        return FORWARD_AND_BACKWARD * self._flops + taught
 
     def _end_epoch(self, epoch: int) -> None:
-        loss = self._epoch_loss / self._batches.steps / self._members
-        seconds, flops, examples = self._epoch_seconds, self._epoch_flops, self._epoch_examples
-        self._epoch_loss = self._epoch_seconds = self._epoch_flops = 0.0
-        self._epoch_examples = 0
+        totals, self._totals = self._totals, EpochTotals()
+        loss = totals.loss / self._batches.steps / self._members
         metric, figure = self._task.loss_figure(loss, self._batches)
         with torch.no_grad():
             penalty = float(self._update.prior.value()) / self._members
@@ -226,9 +224,7 @@ class Chain:
                 figure=figure,
                 **self._update.figures(),
                 near_zero_groups=self._near_zero_groups(),
-                seconds=seconds,
-                flops=flops,
-                examples=examples,
+                **totals.spent,
                 networks=self._members,
             )
         )
@@ -275,7 +271,7 @@ class Chain:
             )
         self._lr_factor /= self._divergence.slow_down
         diverged_at = self.step + 1
-        seconds, flops, examples = self._epoch_seconds, self._epoch_flops, self._epoch_examples
+        spent = self._totals.spent
         self._load(self._good)
         self._good = self._earlier
         self._update.sampler.reseed(derive(self.identity.seed, "noise", self._rollbacks))
@@ -289,9 +285,7 @@ class Chain:
                 self.step,
                 self.step // self._batches.steps,
                 self._lr_factor,
-                seconds=seconds,
-                flops=flops,
-                examples=examples,
+                **spent,
             ),
             self.state,
         )
@@ -349,10 +343,7 @@ class Chain:
         tensors |= {f"noise/{k}": state for k, state in enumerate(sampler["noise"])}
         numbers = {
             "step": self.step,
-            "epoch_loss": self._epoch_loss,
-            "epoch_seconds": self._epoch_seconds,
-            "epoch_flops": self._epoch_flops,
-            "epoch_examples": self._epoch_examples,
+            **self._totals.numbers(),
             "watch": self._watch.numbers(),
         }
         if self._shedding is not None:
@@ -383,10 +374,7 @@ class Chain:
             self.mean.restore(state.part("mean"), state.numbers["mean"])
         self.step = state.numbers["step"]
         self._rest = None
-        self._epoch_loss = state.numbers["epoch_loss"]
-        self._epoch_seconds = state.numbers["epoch_seconds"]
-        self._epoch_flops = state.numbers.get("epoch_flops", 0.0)  # older checkpoints lack them
-        self._epoch_examples = state.numbers.get("epoch_examples", 0)
+        self._totals = EpochTotals.restored(state.numbers)
         self._watch.restore(state.numbers["watch"])
 
 
