@@ -21,7 +21,8 @@ from sparsemble.layouts import layout_of
 from sparsemble.members import Member
 from sparsemble.samplers import SGLD, Constant
 from sparsemble.stages import Subject
-from sparsemble.stages.chain import Chain, ChainIdentity
+from sparsemble.stages.chain import Chain
+from sparsemble.stages.chain_state import ChainIdentity
 from sparsemble.stages.updates import Update
 from sparsemble.tasks import LanguageModelling
 

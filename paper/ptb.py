@@ -57,36 +57,53 @@ class Row:
     method: str
     models: int
     paper: Figures | None = None
+    short: str = ""
+    """In pictures."""
 
 
 ROWS = (
     Row("sgd", 3, "SGD (Zaremba et al. 2014)", 1, Figures("1 (19.8M)", "1 (26.5M)", 86.2, 82.1)),
     Row("sgd-dropout", 3, "SGD, with dropout", 1),
-    Row("sgd-10", 3, "SGD", 10, Figures("10×", "10×", dev=75.2, test=72.0)),
+    Row("sgd-10", 3, "SGD", 10, Figures("10×", "10×", dev=75.2, test=72.0), short="dense"),
     Row("sgld", 3, "SGLD", 10, Figures("10×", "10×", 87.0, 83.7, 80.5, 78.9)),
-    Row("sgld-pr", 3, "SGLD+PR", 10, Figures("1×", "10×", 103.8, 100.2, 91.1, 89.4)),
+    Row(
+        "sgld-pr",
+        3,
+        "SGLD+PR",
+        10,
+        Figures("1×", "10×", 103.8, 100.2, 91.1, 89.4),
+        short="no prior",
+    ),
     Row("sgld-gsp", 3, "SGLD+GSP", 10, Figures("10×", "10×", 98.8, 97.0, 88.0, 86.9)),
     Row("sgld-gsp-r", 3, "SGLD+GSP+R", 10, Figures("10×", "10×", 80.0, 76.3, 70.8, 69.1)),
     Row("sgld-gsp-p", 3, "SGLD+GSP+P", 10, Figures("1×", "4×", 103.8, 101.9, 96.1, 94.7)),
-    Row("sgld-gsp-pr", 3, "SGLD+GSP+PR", 10, Figures("1×", "4×", 79.8, 76.6, 71.5, 69.5)),
+    Row(
+        "sgld-gsp-pr",
+        3,
+        "SGLD+GSP+PR",
+        10,
+        Figures("1×", "4×", 79.8, 76.6, 71.5, 69.5),
+        short="untied",
+    ),
     Row(
         "sgld-gsp-pr-tied",
         3,
         "SGLD+GSP+PR (tied W)",
         10,
         Figures("1×", "4×", 79.7, 76.6, 70.9, 69.2),
+        short="tied",
     ),
     Row("sgld-gsp-pr-iss", 3, "SGLD+GSP+PR (ISS)", 10, Figures("1×", "3×", 80.9, 77.4, 71.8, 69.9)),
-    Row("sgld-gsp-pr-iss-4", 3, "SGLD+GSP+PR (ISS)", 4),
-    Row("budget", 3, "means, for the FLOPs of one network (ISS)", 2),
+    Row("sgld-gsp-pr-iss-4", 3, "SGLD+GSP+PR (ISS)", 4, short="ISS"),
+    Row("budget", 3, "means, for the FLOPs of one network (ISS)", 2, short="budget"),
     Row("sgd", 5, "SGD (Zaremba et al. 2014)", 1, Figures("1 (66M)", "1 (102M)", 82.2, 78.4)),
     Row("sgd-38", 5, "SGD (Zaremba et al. 2014)", 38, Figures("38×", "38×", dev=71.9, test=68.7)),
     Row("sgd-gsp-pr", 5, "SGD+GSP+PR", 1, Figures("0.1×", "0.2×", dev=81.9, test=77.8)),
     Row("sgd-gsp-pr-4", 5, "SGD+GSP+PR", 4, Figures("0.4×", "0.9×", dev=69.9, test=66.7)),
     Row("sgld-gsp-pr-20", 5, "SGLD+GSP+PR", 20, Figures("2.0×", "4.5×", dev=68.6, test=66.4)),
     Row("sgld-gsp-pr-4", 5, "SGLD+GSP+PR", 4, Figures("0.4×", "0.9×", dev=70.9, test=68.7)),
-    Row("sgld-gsp-pr-iss-4", 5, "SGLD+GSP+PR (ISS)", 4),
-    Row("sgld-gsp-pr-iss-4-80", 5, "SGLD+GSP+PR (ISS), 80 %", 4),
+    Row("sgld-gsp-pr-iss-4", 5, "SGLD+GSP+PR (ISS)", 4, short="ISS"),
+    Row("sgld-gsp-pr-iss-4-80", 5, "SGLD+GSP+PR (ISS), 80 %", 4, short="ISS, 80 %"),
     Row(
         "sgld-gsp-pr-se-iss-4",
         5,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from markupsafe import Markup
@@ -11,7 +10,7 @@ from markupsafe import Markup
 from paper.figure4b import EVERY, Curves, Point, read_curves
 from paper.ptb import ROWS, SizeName, curves_file, recipe_name, results_in
 from sparsemble.ensemble import Ensemble
-from sparsemble.errors import InputError
+from sparsemble.errors import CorruptFileError, InputError
 from sparsemble.pages.charts import Line, Mark, line_chart
 from sparsemble.pages.document import chart_file
 from sparsemble.pages.drawing import WIDTH, svg
@@ -23,6 +22,7 @@ from sparsemble.results.curves import Course, course_of, draw_courses, result_co
 from sparsemble.runs import RunFolder
 
 METHODS = {row.recipe: row.method for row in ROWS}
+SHORT = {row.recipe: row.short or row.recipe for row in ROWS}
 GROUPINGS = {"untied": "Untied weights", "tied": "Tied weights", "iss": "ISS"}
 _GATES = 4
 _BESIDE = 2
@@ -56,7 +56,7 @@ def _along_learning(
     for row in dict.fromkeys(row.recipe for row in ROWS):
         for course in _courses(row, size, results, work):
             if course.final.name == "retrained" and len(course.final.alone) > 1:
-                return draw_courses([replace(course, name=METHODS[row])])[0]
+                return draw_courses([course], of=METHODS[row])[0]
     return None
 
 
@@ -70,6 +70,8 @@ def _courses(
     for folder in _run_folders(row, size, work):
         try:
             yield course_of(folder)
+        except CorruptFileError:
+            raise
         except InputError:
             continue  # no sample yet
 
@@ -125,15 +127,12 @@ def _of_curves(curves: Curves) -> dict[str, dict[int, float]]:
 
 def _of_rows(results: Mapping[str, Sequence[Result]]) -> dict[str, dict[int, float]]:
     lines = {}
-    for row, method in METHODS.items():
+    for row in METHODS:
         for result in results.get(row, ())[:1]:
             curve = result.scores["validation"].curve["perplexity"]
             retrained = result.recipe.prune is not None and result.recipe.retrain is not None
             if len(curve) > 1 and (retrained or result.recipe.chain.chains > 1):
-                name = method.removeprefix("SGLD+GSP+PR").strip(" ()") or "untied"
-                name = name.replace("ISS), ", "ISS, ")
-                name = f"{name}, {len(curve)}" if name in lines else name
-                lines[name] = dict(enumerate(curve, 1))
+                lines[SHORT[row]] = dict(enumerate(curve, 1))
     return lines
 
 

@@ -90,7 +90,7 @@ def test_recipes_and_searches_in_the_documentation_can_be_read(tmp_path):
     (tmp_path / "language.toml").write_text(f'extends = "grammar"\n{language}')
     read = load_recipe(tmp_path / "language.toml")
     beyond = load_recipe("ptb-beyond")
-    assert (read.network.dropout, read.task.jitter) == (0.25, 0.25)
+    assert (read.network.dropout, read.task.jitter) == (0.3, 0.25)
     assert read.network == beyond.network.model_copy(update={"init_range": 0.1})
     assert read.chain.augment == beyond.chain.augment
     assert len(list(read_search(tmp_path / "search.toml").points())) == 4

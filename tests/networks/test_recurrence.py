@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from sparsemble.networks import recurrence
+from sparsemble.networks import LanguageModel, recurrence
 from sparsemble.networks.recurrence import has_bfloat16, recur, run_layer
 
 needs_bfloat16 = pytest.mark.skipif(not has_bfloat16(), reason="this CPU has no bfloat16")
@@ -72,3 +72,11 @@ def test_other_layers_are_pytorchs_own(autocast, wide, learning, monkeypatch):
     with torch.autocast("cpu", torch.bfloat16, enabled=autocast), torch.set_grad_enabled(learning):
         found, expected = run_layer(layer, values, state), layer(values, state)
     torch.testing.assert_close(found, expected, rtol=0, atol=0)
+
+
+def test_doubles_are_left_to_pytorch_under_autocast():
+    model = LanguageModel(7, 460, [460]).double()
+    with torch.autocast("cpu", torch.bfloat16):
+        logits, _ = model(torch.zeros(3, 2, dtype=torch.long))
+        logits.sum().backward()
+    assert model.lstms[0].weight_hh_l0.grad.dtype is torch.float64

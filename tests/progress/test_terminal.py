@@ -10,7 +10,7 @@ from sparsemble.data import digits
 from sparsemble.learning import learn
 from sparsemble.progress.terminal import TerminalProgress
 from sparsemble.recipes import load_recipe
-from sparsemble.stages import Rollback
+from sparsemble.stages import Rollback, Shed
 
 QUICK = {
     "chain.chains": 2,
@@ -50,3 +50,20 @@ def test_a_terminal_gets_a_live_bar():
     assert "retraining" in output
     assert "steps/s" in output
     assert "ensemble of 2: error" in output
+
+
+def test_how_much_of_a_network_is_left_is_that_of_the_chain_under_way():
+    out = io.StringIO()
+    console = Console(file=out, width=220, highlight=False, color_system=None)
+    progress = TerminalProgress(console, "digits", lines_every=0)
+    shed = Shed("chain", 0, 5, 1, {"hidden1": 3}, {"hidden1": 7}, {"hidden1": 10}, 0.7)
+    progress.started("chain", 0, 2, 0, 10)
+    progress.shed(shed)
+    progress.stepped(0, 6, 1.0, lambda: None)
+    progress.started("chain", 1, 2, 0, 10)
+    progress.stepped(1, 1, 1.0, lambda: None)
+    progress.shed(shed)
+    progress.rolled_back(Rollback("chain", 1, 25, "loss 9", 15, 1, 0.5), lambda: None)
+    progress.stepped(1, 2, 1.0, lambda: None)
+    lines = [line for line in out.getvalue().splitlines() if "sampling" in line]
+    assert sum("70 % of the FLOPs left" in line for line in lines) == 1

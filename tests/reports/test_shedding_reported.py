@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from scenarios import CLASSES
+from sparsemble.errors import CorruptFileError
 from sparsemble.recipes import load_recipe
 from sparsemble.reports import collect, write_report
 from sparsemble.reports.measures.patterns import member_pictures
@@ -92,7 +93,7 @@ def test_a_sample_whose_units_were_changed_is_refused(folder, run):
         tensors, note = read_tensors(file)
         tensors["units/inputs"] = torch.arange(3)
         write_tensors(file, tensors, note)
-        with pytest.raises(Exception, match="is not the sample that its name and the recipe say"):
+        with pytest.raises(CorruptFileError, match="not the sample that its name"):
             run.sample(len(run.sample_files) - 1)
     finally:
         file.write_bytes(kept)

@@ -13,7 +13,7 @@ from sparsemble.layouts import feedforward_layout
 from sparsemble.priors import NoPrior
 from sparsemble.samplers import SGLD, Constant
 from sparsemble.stages import Chain, DivergenceSettings, Subject
-from sparsemble.stages.chain import ChainIdentity
+from sparsemble.stages.chain_state import ChainIdentity
 from sparsemble.stages.updates import Update
 from sparsemble.tasks import Classification, Forward
 

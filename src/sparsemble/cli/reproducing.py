@@ -170,6 +170,10 @@ def ptb(
     chosen = ptb.checked_size(size)
     place = _workplace(work, jobs, data)
     if estimate:
+        if rows or seeds > 1 or figure4b:
+            raise InputError(
+                "--estimate is of all rows, for one seed: leave --row, --seeds and --figure4b"
+            )
         (estimating,) = _modules(folder, "ptb_estimate")
         known = estimating.estimate_file(chosen, out)
         if not tables:

@@ -136,7 +136,8 @@ def curves(
 
     Of one run single samples, pruned and retrained networks are drawn, and the averages of the
     first ones; of several runs, each by its recipe's name, only what it has come to. All of it was
-    measured on validation data while they ran. An SGD ensemble is a run like any other.
+    measured while they ran, on validation data where there are some. An SGD ensemble is a run like
+    any other.
 
     Example: sparsemble curves runs/digits --out digits.svg
     """

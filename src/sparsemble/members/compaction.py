@@ -99,6 +99,8 @@ def with_units(
         parameters: Of a network with these units.
         units: Those of each space, by their numbers in the full one.
     """
+    if set(units) != set(layout.sizes):
+        raise InputError(f"units of {', '.join(units)}: the network has {', '.join(layout.sizes)}")
     for space in layout.spaces:
         _check_units(space.name, units[space.name], space.size)
     dense = Member.dense(network, layout)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -94,6 +95,10 @@ class Member(nn.Module):
         """Its weights where they stood in the network before compaction, zeros elsewhere."""
         own = dict(self.network.named_parameters())
         return self._laid_out({name: own[name].detach() for name in self.layout.weights})
+
+    def whole_sizes(self) -> dict[str, int]:
+        """How many numbers each weight had before compaction."""
+        return {name: math.prod(shape) for name, shape in self._shapes()}
 
     def _laid_out(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         before = self.layout.with_sizes(self.origin.sizes)

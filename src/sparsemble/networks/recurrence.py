@@ -39,7 +39,7 @@ def run_layer(
         state: Where it starts; by default at zero.
         recurrent: Used instead of an `nn.LSTM`'s own recurrent weights.
     """
-    faster = type(layer) is nn.LSTM and is_faster(values, layer.hidden_size)
+    faster = type(layer) is nn.LSTM and is_faster(layer)
     if recurrent is None and not faster:
         outputs, after = layer(values, state)
         return outputs, after
@@ -59,11 +59,13 @@ def _at_zero(values: Tensor, weights: Sequence[Tensor]) -> LayerState:
     return zeros, zeros
 
 
-def is_faster(values: Tensor, units: int) -> bool:
-    """Is `recur` faster than PyTorch's own layer of so many units?"""
+def is_faster(layer: nn.LSTM) -> bool:
+    """Is `recur` faster than the layer itself, as things are now?"""
+    weight = layer.get_parameter("weight_hh_l0")
     return (
-        units >= _WIDE
-        and values.device.type == "cpu"
+        layer.hidden_size >= _WIDE
+        and weight.device.type == "cpu"
+        and weight.dtype is torch.float32  # autocast leaves others as they are
         and torch.is_grad_enabled()
         and torch.is_autocast_enabled("cpu")
         and has_bfloat16()

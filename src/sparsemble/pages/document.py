@@ -67,7 +67,9 @@ def charts_file(charts: Sequence[Markup]) -> str:
         place = Markup('<g transform="translate(0 {:g})">').format(height - top)
         shapes += place + Markup(found[4]) + Markup("</g>\n")
         width, height = max(width, wide), height + high
-    titles = " / ".join(str(re.sub("<.*", "", c.partition("<title>")[2])) for c in charts)
+    titles = Markup(" / ").join(
+        Markup(found[1]) for c in charts if (found := re.search("<title>(.*?)</title>", c))
+    )
     whole = Markup('<svg class="chart" role="img" viewBox="0 0 {:g} {:g}">\n<title>{}</title>\n')
     return chart_file(whole.format(width, height, titles) + shapes + Markup("</svg>\n"))
 

@@ -12,6 +12,9 @@ from torch import Tensor
 from sparsemble.priors.prior import BoundPrior, StrengthPrior
 from sparsemble.structure import GroupTerms, Layout
 
+_SMALL = 0.05
+"""The share of a family's largest norm below which a group can be done without."""
+
 
 class GroupSparse(StrengthPrior):
     """`p(θ) ∝ exp(−rate·Σ_g √dim_g·‖θ_g‖₂)`; overlapping groups add."""
@@ -75,3 +78,14 @@ class BoundGroupSparse(BoundPrior):
             family.name: norms < width * math.sqrt(self.terms.sizes[family.name])
             for family, norms in zip(self.terms.families, self.terms.norms(), strict=True)
         }
+
+    def idle(self, *, temperature: float, num_data: int, lr: float) -> dict[str, Tensor]:
+        """Those at zero that are also small beside the largest of their family.
+
+        Where the noise is strong or the prior weak, the near-zero width says nothing.
+        """
+        found = self.at_zero(temperature=temperature, num_data=num_data, lr=lr)
+        for family, norms in zip(self.terms.families, self.terms.norms(), strict=True):
+            if family.name in found and norms.numel():
+                found[family.name] &= norms <= _SMALL * norms.amax(-1, keepdim=True)
+        return found

@@ -43,6 +43,10 @@ class BoundPrior(ABC):
         """Which groups of every family it holds near zero; nothing where it knows no groups."""
         return {}
 
+    def idle(self, *, temperature: float, num_data: int, lr: float) -> dict[str, Tensor]:
+        """Those of them that nothing would miss: they are small beside the family's others, too."""
+        return {}
+
 
 def share_at_zero(at_zero: Mapping[str, Tensor]) -> float:
     """The share of all groups; NaN if there are none."""

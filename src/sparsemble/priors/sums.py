@@ -78,6 +78,13 @@ class BoundSum(BoundPrior):
         )
         return next((groups for groups in found if groups), {})
 
+    def idle(self, *, temperature: float, num_data: int, lr: float) -> dict[str, Tensor]:
+        """Likewise."""
+        found = (
+            term.idle(temperature=temperature, num_data=num_data, lr=lr) for term in self.terms
+        )
+        return next((groups for groups in found if groups), {})
+
 
 if TYPE_CHECKING:
     AnyPrior = Prior

@@ -69,11 +69,12 @@ class TerminalProgress(Callback):
     def started(self, stage: str, chain: int, chains: int, done: int, total: int) -> None:
         """Show the stage."""
         self._base = chain * total
+        self._left_of_it = ""
         if stage != self._stage:
             self._stage = stage
             self._chains = chains
             self._total = total * chains
-            self._epoch = self._left_of_it = ""
+            self._epoch = ""
             self._speed = Speed(self._base + done)
             if self._live:
                 self._show_bar()
@@ -99,6 +100,7 @@ class TerminalProgress(Callback):
     def rolled_back(self, rollback: Rollback, save: Callable[[], ChainState]) -> None:
         """Say where the chain went back to."""
         self._divergences += 1
+        self._left_of_it = ""  # units may be back
         self._console.print(
             f"{self._label}: diverged at step {rollback.step} ({rollback.reason}); went back to "
             f"step {rollback.back_to}, learning rate × {rollback.lr_factor:.2f}",

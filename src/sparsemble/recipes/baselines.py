@@ -71,6 +71,7 @@ def dense_recipe(recipe: Recipe, networks: int = 1) -> Recipe:
                 "interval": fall,
                 "samples": None,
                 "patience": None,
+                "shed_after": None,
                 "chains": networks,
             }
         ),

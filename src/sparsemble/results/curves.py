@@ -117,8 +117,8 @@ def _course(
             by_stage.setdefault(wanted[record.stage], []).append(record)
     if "sampled" not in by_stage:
         raise InputError(
-            f"{source} has measured no network on validation data yet; wait for its first sample, "
-            "or run it again with this version"
+            f"{source} has measured no network yet; wait for its first sample, or run it again "
+            "with this version"
         )
     first = by_stage["sampled"][0]
     known = [] if result is None else result.metrics
@@ -152,21 +152,23 @@ def _steps_per_epoch(recipe: Recipe, samples: Sequence[SampleRecord]) -> float:
     return first / chain.steps_to_collect(1)[0]
 
 
-def draw_courses(courses: Sequence[Course]) -> tuple[Markup, Markup]:
+def draw_courses(courses: Sequence[Course], of: str = "") -> tuple[Markup, Markup]:
     """The metric along the learning, and against the number of members.
 
-    Of one run all stages are drawn, of several only what each has come to.
+    Of one run all stages are drawn, of several only what each has come to; titles name what they
+    are `of`.
     """
     _check_alike(courses)
     drawn = _of_stages(courses[0]) if len(courses) == 1 else _of_runs(courses)
     metric, on = courses[0].metric, courses[0].measured_on
+    whose = f"{of}: {metric.title}" if of else metric.title
     places = sorted({epoch for _, _, stage in drawn for epoch in stage.epochs})
     ends = ", ".join(f"{name} {figure(stage.together[-1])}" for name, _, stage in drawn)
     values = [v for _, _, stage in drawn for v in (*stage.alone, *stage.together)]
     low = 0.0 if min(values) == 0 else None
     log = min(values) > 0 and max(values) > _WIDE * min(values)
     along = line_chart(
-        f"{metric.title} along the learning, on the {on}",
+        f"{whose} along the learning, on the {on}",
         f"Dots are single networks, lines the first ones averaged. At the end: {ends}.",
         places,
         [line for name, tone, stage in drawn for line in _along(name, tone, stage, places)],
@@ -178,7 +180,7 @@ def draw_courses(courses: Sequence[Course]) -> tuple[Markup, Markup]:
     most = max(len(stage.together) for _, _, stage in drawn)
     numbers = range(1, most + 1)
     by_number = line_chart(
-        f"{metric.title} against the number of members, on the {on}",
+        f"{whose} against the number of members, on the {on}",
         f"At the end: {ends}.",
         numbers,
         [

@@ -99,7 +99,8 @@ class StageFolder:
                 if "random streams" in changed:
                     hint += ": this one was begun by another version of sparsemble"
                 raise InputError(
-                    f"{self.path} belongs to another run: its {', '.join(changed)} differ; {hint}"
+                    f"{self.path} belongs to another run: its {', '.join(changed)} "
+                    f"{'differ' if len(changed) > 1 else 'differs'}; {hint}"
                 )
         else:
             write_json(self._stage, {**identity, "threads": torch.get_num_threads()})

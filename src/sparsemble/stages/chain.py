@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from time import perf_counter
 
 import torch
@@ -26,7 +25,7 @@ from sparsemble.samplers import Schedule
 from sparsemble.seeds import derive
 from sparsemble.stages.averaging import WindowMean
 from sparsemble.stages.callback import Callback
-from sparsemble.stages.chain_state import ChainState
+from sparsemble.stages.chain_state import ChainIdentity, ChainState
 from sparsemble.stages.divergence import DivergenceSettings, DivergenceWatch
 from sparsemble.stages.epoch_totals import EpochTotals
 from sparsemble.stages.history import EpochRecord, Rollback
@@ -36,15 +35,6 @@ from sparsemble.stages.subject import Subject
 from sparsemble.stages.teaching import Teacher
 from sparsemble.structure.costs import FORWARD_AND_BACKWARD
 from sparsemble.tasks import Task
-
-
-@dataclass(frozen=True)
-class ChainIdentity:
-    """Which chain of which stage this is, for traces and seeds."""
-
-    stage: str
-    number: int
-    seed: int
 
 
 class Chain:
@@ -242,20 +232,19 @@ class Chain:
 
     def _shed(self, shedding: Shedding) -> None:
         """Go on with a smaller network, if units have been at zero for long enough."""
-        shedding.count(self._update.at_zero())
-        smaller = shedding.smaller(self._snapshot()) if shedding.is_due else None
+        shedding.count(self._update.idle())
+        smaller = shedding.smaller(self._snapshot(), self._moved()) if shedding.is_due else None
         if smaller is not None:
             before = shedding.member
             self._load(smaller)
-            self._callback.shed(
-                shedding.record(
-                    before,
-                    stage=self.identity.stage,
-                    chain=self.identity.number,
-                    step=self.step,
-                    epoch=self.step // self._batches.steps,
-                )
-            )
+            epoch = self.step // self._batches.steps
+            self._callback.shed(shedding.record(before, self.identity, self.step, epoch))
+
+    def _moved(self) -> list[str]:
+        """The parameters in the sampler's own order."""
+        names = {id(tensor): name for name, tensor in self.parameters.items()}
+        groups = self._update.sampler.param_groups
+        return [names[id(tensor)] for group in groups for tensor in group["params"]]
 
     def _roll_back(self) -> None:
         """Return to a good state with another noise, order of the data and lower rate.

@@ -1,4 +1,4 @@
-"""What a chain needs to go on, as one value that a checkpoint holds."""
+"""Which chain it is, and what it needs to go on: values that records and checkpoints hold."""
 
 from __future__ import annotations
 
@@ -6,6 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor
+
+
+@dataclass(frozen=True)
+class ChainIdentity:
+    """Which chain of which stage this is, for traces and seeds."""
+
+    stage: str
+    number: int
+    seed: int
 
 
 @dataclass(frozen=True)

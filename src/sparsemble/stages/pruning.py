@@ -128,10 +128,21 @@ def pruned_member(member: Member, how: PruneSettings) -> Member:
 def masks_of(member: Member, how: PruneSettings) -> dict[str, Tensor]:
     """Which weights of a sample stay by a sparsity; what has gone already counts as pruned."""
     assert how.sparsity is not None
-    own, whole = (cost.parameters for cost in (member.cost, member.dense_cost))
-    sparsity = max(how.sparsity - (whole - own) / whole, 0.0) * (whole / own)
-    parameters = dict(member.network.named_parameters())
-    return prune(parameters, member.layout, sparsity=sparsity, scope=how.scope)
+    weights = {name: member.network.get_parameter(name).detach() for name in member.layout.weights}
+    whole = member.whole_sizes()
+    if how.scope == "layer":
+        return {
+            name: _largest([weight], _left_to_prune(how.sparsity, whole[name], weight.numel()))[0]
+            for name, weight in weights.items()
+        }
+    own = sum(weight.numel() for weight in weights.values())
+    sparsity = _left_to_prune(how.sparsity, sum(whole.values()), own)
+    return dict(zip(weights, _largest(list(weights.values()), sparsity), strict=True))
+
+
+def _left_to_prune(sparsity: float, whole: int, own: int) -> float:
+    """The sparsity of what is left of so many weights that makes one of them all."""
+    return max(sparsity - (whole - own) / whole, 0.0) * (whole / max(own, 1))
 
 
 def within(member: Member, flops: float | None, weights: float | None) -> Member:

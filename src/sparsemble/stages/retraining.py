@@ -23,8 +23,8 @@ from sparsemble.samplers import SGLD, AnySchedule
 from sparsemble.seeds import derive
 from sparsemble.settings import Positive, Settings
 from sparsemble.stages.callback import Callback
-from sparsemble.stages.chain import Chain, ChainIdentity
-from sparsemble.stages.chain_state import ChainState
+from sparsemble.stages.chain import Chain
+from sparsemble.stages.chain_state import ChainIdentity, ChainState
 from sparsemble.stages.divergence import DivergenceSettings
 from sparsemble.stages.samples import Sample
 from sparsemble.stages.sampling import parameters_of

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 import torch
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 from torch import Tensor, nn
 
 from sparsemble.augmentations import AnyAugmentation
@@ -21,8 +21,8 @@ from sparsemble.seeds import derive
 from sparsemble.settings import Positive, Settings
 from sparsemble.stages.averaging import is_useless
 from sparsemble.stages.callback import Callback
-from sparsemble.stages.chain import Chain, ChainIdentity
-from sparsemble.stages.chain_state import ChainState
+from sparsemble.stages.chain import Chain
+from sparsemble.stages.chain_state import ChainIdentity, ChainState
 from sparsemble.stages.collection import Collection, collection_steps
 from sparsemble.stages.divergence import DivergenceSettings
 from sparsemble.stages.history import Jump
@@ -76,6 +76,14 @@ class ChainSettings(Settings):
     autocast: bool = False
     """Compute the network in bfloat16 where that is safe; weights and updates stay as they are."""
     divergence: DivergenceSettings = DivergenceSettings()
+
+    @model_serializer(mode="wrap")
+    def _written(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without `shed_after` where all units stay, so that runs begun before it can go on."""
+        fields: dict[str, Any] = plain(self)
+        if fields.get("shed_after", 0) is None:
+            del fields["shed_after"]
+        return fields
 
     @model_validator(mode="after")
     def _has_samples(self) -> Self:
@@ -153,7 +161,7 @@ def draw_samples(
             if chain.run(step):
                 now = whole if shedding is None else shedding.member
                 parameters = _collected(chain, now, task, batches, callback)
-                units = {} if now is whole else now.origin.units
+                units = {} if now.layout.sizes == layout.sizes else now.origin.units
                 sample = Sample(number, step, parameters, units)
                 samples.append(sample)
                 callback.sampled(sample, chain.state)

@@ -1,11 +1,12 @@
 """Shedding: units that the prior holds at zero leave a chain while it runs.
 
 A group sparse prior takes units to zero long before a chain ends, and every further step computes
-them for nothing. So the groups at zero are counted at the end of every epoch. One that has been
-there for long enough is set to zero, and the units that no output depends on any more are cut out
+them for nothing. So the groups at zero are counted at the end of every epoch. Those that have been
+there for long enough are taken for zero, and the units that no output depends on then are cut out
 of everything the chain holds: parameters, the sampler's buffers, the mean of the window. Outputs
-stay what they were, groups keep their original √dim, and every step from there on costs less. (A
-state that a recurrent network carries ends with the epoch, so there is none to cut.)
+are those of the network with these groups at zero, groups keep their original √dim, and every step
+from there on costs less. (A state that a recurrent network carries ends with the epoch, so there is
+none to cut.)
 
 What is gone does not come back, but for a chain that diverges: it returns to a state from before,
 with the units of that time.
@@ -13,14 +14,14 @@ with the units of that time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor
 
+from sparsemble.errors import InputError
 from sparsemble.members import Member, with_units
-from sparsemble.stages.chain_state import ChainState
+from sparsemble.stages.chain_state import ChainIdentity, ChainState
 from sparsemble.stages.history import Shed
 from sparsemble.stages.subject import Subject
 from sparsemble.structure import Layout, cut, narrowed, survivors
@@ -46,9 +47,9 @@ class Shedding:
             for family in whole.layout.families
         }
 
-    def count(self, at_zero: Mapping[str, Tensor]) -> None:
+    def count(self, idle: Mapping[str, Tensor]) -> None:
         """An epoch has ended with these groups of every family at zero."""
-        for name, own in at_zero.items():
+        for name, own in idle.items():
             self._counts[name] = (self._counts[name] + 1) * own.cpu()
 
     @property
@@ -56,35 +57,32 @@ class Shedding:
         """Has any group been at zero for long enough?"""
         return any(bool((count >= self._after).any()) for count in self._counts.values())
 
-    def smaller(self, state: ChainState) -> ChainState | None:
-        """The chain's state without the units that can go; `None` if none can."""
+    def smaller(self, state: ChainState, moved: Sequence[str]) -> ChainState | None:
+        """The chain's state without the units that can go; `None` if none can.
+
+        `moved` names the parameters in the order of the sampler's buffers.
+        """
         layout, parameters = self.member.layout, state.part("parameter")
         ripe = {name: count >= self._after for name, count in self._counts.items()}
         emptied = _emptied(layout, parameters, ripe)
-        staying = survivors(layout, {name: tensor.cpu() for name, tensor in emptied.items()})
-        kept = staying.kept
-        # A layer of which nothing is left would only be kept for its shape: let pruning see to it.
-        if staying.dead or all(len(kept[space.name]) == space.size for space in layout.spaces):
+        kept = _kept(layout, emptied)
+        if all(len(kept[space.name]) == space.size for space in layout.spaces):
             return None
-        tensors = {
-            name: tensor
-            for name, tensor in state.tensors.items()
-            if name.partition("/")[0] in ("noise", "teacher")
+        buffers = {
+            key: _cut_buffer(key, buffer, moved, parameters, layout, kept)
+            for key, buffer in state.part("sampler").items()
         }
-        tensors |= _named("parameter", narrowed(layout, emptied, kept))
-        names = list(parameters)
-        for key, buffer in state.part("sampler").items():
-            name = names[int(key.partition("/")[0])]
-            is_alike = buffer.shape == parameters[name].shape
-            tensors[f"sampler/{key}"] = cut(buffer, name, layout, kept) if is_alike else buffer
-        if means := state.part("mean"):
-            mean = {names[int(number)]: tensor for number, tensor in means.items()}
-            smaller = narrowed(layout, mean, kept)
-            tensors |= _named("mean", {n: smaller[names[int(n)]] for n in means})
         units = {name: self.member.origin.units[name][kept[name]] for name in kept}
         counts = {f.name: self._counts[f.name][kept[f.space]] for f in layout.families}
-        tensors |= _named("shedding", _tensors(units, counts))
-        return ChainState(tensors, state.numbers)
+        parts = {
+            "parameter": narrowed(layout, emptied, kept),
+            "sampler": buffers,
+            "noise": state.part("noise"),
+            "mean": _cut_mean(state.part("mean"), list(parameters), layout, kept),
+            "shedding": _tensors(units, counts),
+        }
+        tensors = [_named(part, own) for part, own in parts.items()]
+        return ChainState({k: t for own in tensors for k, t in own.items()}, state.numbers)
 
     def state(self) -> dict[str, Tensor]:
         """The units there are, and for how long groups have been at zero."""
@@ -110,15 +108,18 @@ class Shedding:
         self.member.to(next(network.parameters()).device)
         return self._subject(self.member)
 
-    def record(self, before: Member, **when: Any) -> Shed:
-        """What has gone since the chain moved `before`; `when` says stage, chain, step, epoch."""
-        left = {space.name: space.size for space in self.member.layout.spaces}
+    def record(self, before: Member, identity: ChainIdentity, step: int, epoch: int) -> Shed:
+        """What has gone since the chain moved `before`."""
+        left = self.member.layout.sizes
         return Shed(
-            **when,
-            gone={space.name: space.size - left[space.name] for space in before.layout.spaces},
+            identity.stage,
+            identity.number,
+            step,
+            epoch,
+            gone={name: size - left[name] for name, size in before.layout.sizes.items()},
             left=left,
             of=dict(self._whole.origin.sizes),
-            flops=self.member.cost.flops / self._whole.cost.flops,
+            flops=self.member.cost.flops / max(self._whole.cost.flops, 1),
         )
 
     def share_of_all(self, near_zero: float) -> float:
@@ -127,7 +128,46 @@ class Shedding:
             sum(layout.space(family.space).size for family in layout.families)
             for layout in (self.member.layout, self._whole.layout)
         )
-        return 1 - (1 - near_zero) * left / whole
+        return 1 - (1 - near_zero) * left / whole if whole else near_zero
+
+
+def _kept(layout: Layout, parameters: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The units that outputs depend on, and all of a space of which that is none: it would only be
+    left for its shape, and pruning sees to it."""
+    staying = survivors(layout, {name: tensor.cpu() for name, tensor in parameters.items()})
+    whole = {name: torch.arange(layout.space(name).size) for name in staying.dead}
+    return staying.kept | whole
+
+
+def _cut_buffer(
+    key: str,
+    buffer: Tensor,
+    moved: Sequence[str],
+    parameters: Mapping[str, Tensor],
+    layout: Layout,
+    kept: Mapping[str, Tensor],
+) -> Tensor:
+    """What a sampler keeps for a parameter: numbers of its shape, or one number."""
+    number, _, what = key.partition("/")
+    name = moved[int(number)]
+    if buffer.shape == parameters[name].shape:
+        return cut(buffer, name, layout, kept)
+    if buffer.numel() > 1:
+        raise InputError(
+            f"the sampler keeps {what!r} of shape {tuple(buffer.shape)} for {name!r}: a chain can "
+            "only shed if buffers have their parameter's shape; leave chain.shed_after out"
+        )
+    return buffer
+
+
+def _cut_mean(
+    means: Mapping[str, Tensor], names: Sequence[str], layout: Layout, kept: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    """The mean of a window, whose tensors go by number."""
+    if not means:
+        return {}
+    smaller = narrowed(layout, {names[int(n)]: mean for n, mean in means.items()}, kept)
+    return {number: smaller[names[int(number)]] for number in means}
 
 
 def _emptied(

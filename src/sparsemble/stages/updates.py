@@ -94,11 +94,19 @@ class Update:
 
     def at_zero(self) -> dict[str, Tensor]:
         """Which groups of every family the prior holds near zero."""
-        return self.prior.at_zero(
-            temperature=self._temperatures[0],
-            num_data=self.sampler.num_data,
-            lr=self._lr * self._every,
-        )
+        return self.prior.at_zero(**self._circumstances)
+
+    def idle(self) -> dict[str, Tensor]:
+        """Which of them nothing would miss."""
+        return self.prior.idle(**self._circumstances)
+
+    @property
+    def _circumstances(self) -> dict[str, Any]:
+        return {
+            "temperature": self._temperatures[0],
+            "num_data": self.sampler.num_data,
+            "lr": self._lr * self._every,
+        }
 
     def figures(self) -> dict[str, Any]:
         """What a trace tells of the last step."""

@@ -169,6 +169,11 @@ class Layout:
         """The output space, whose units are never removed."""
         return next(space for space in self.spaces if space.kind is SpaceKind.OUTPUT)
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How many units each space has."""
+        return {space.name: space.size for space in self.spaces}
+
     def space(self, name: str) -> Space:
         """The space called `name`."""
         return next(space for space in self.spaces if space.name == name)

@@ -25,8 +25,8 @@ class _SummedCrossEntropy(torch.autograd.Function):
         own = targets.unsqueeze(-1)
         # Autocast may have computed in a format with too few digits for a sum over many words.
         precise = torch.promote_types(logits.dtype, torch.float32)
-        if logits.dtype is precise:
-            ctx.gradient = logits.log_softmax(-1)
+        if logits.dtype is precise or logits.device.type != "cpu" or logits.ndim < 3:
+            ctx.gradient = logits.to(precise).log_softmax(-1)
             return -_taken(ctx.gradient, own).sum()
         # One part after the other, so that what is precise stays in the processor's cache.
         ctx.gradient = torch.empty_like(logits)
