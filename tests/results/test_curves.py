@@ -109,7 +109,7 @@ def test_runs_that_were_watched_differently_are_not_drawn_together(class_run, te
 
 def test_a_run_without_samples_says_what_to_do(class_run, tmp_path):
     RunFolder(tmp_path).claim(RunFolder(class_run).recipe())
-    with pytest.raises(InputError, match="measured no network on validation data yet"):
+    with pytest.raises(InputError, match="measured no network yet"):
         course_of(tmp_path)
 
 
