@@ -95,6 +95,8 @@ ROWS = (
     ),
     Row("sgld-gsp-pr-iss", 3, "SGLD+GSP+PR (ISS)", 10, Figures("1×", "3×", 80.9, 77.4, 71.8, 69.9)),
     Row("sgld-gsp-pr-iss-4", 3, "SGLD+GSP+PR (ISS)", 4, short="ISS"),
+    Row("whole", 3, "means, strong penalty (ISS)", 1),
+    Row("shedding", 3, "means, strong penalty (ISS), shedding", 1),
     Row("budget", 3, "means, for the FLOPs of one network (ISS)", 2, short="budget"),
     Row("sgd", 5, "SGD (Zaremba et al. 2014)", 1, Figures("1 (66M)", "1 (102M)", 82.2, 78.4)),
     Row("sgd-38", 5, "SGD (Zaremba et al. 2014)", 38, Figures("38×", "38×", dev=71.9, test=68.7)),
