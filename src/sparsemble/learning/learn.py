@@ -288,7 +288,7 @@ def _claim_chain(run: RunFolder, fitted: Fitted, recipe: Recipe) -> dict[str, An
         "task": _digest(json.dumps(described_task(fitted.task), sort_keys=True)),
         "data": fitted.training.fingerprint(),
         "prior": recipe.model_dump(mode="json")["prior"],
-        "chain": recipe.chain.model_dump(mode="json", exclude={"chains"}),
+        "chain": recipe.chain.what_samples_depend_on(),
         "seed": recipe.seed,
         "random streams": STREAMS,
     }

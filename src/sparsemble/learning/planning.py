@@ -67,6 +67,8 @@ _SPLITS = 5
 """so that settings are found on as many choices of them."""
 _ROUNDS = 3
 """Of pruning."""
+_SURE = 3
+"""Epochs at zero before a unit leaves a chain, at least."""
 _SHORT = 20_000
 """Steps of a chain that there is time to run twice: members of two chains differ more."""
 
@@ -177,7 +179,7 @@ class Planner:
                 every=_EVERY if steps * window >= 10 * _EVERY else 1,
                 prior_step="proximal",
                 patience=4,
-                shed_after=window,
+                shed_after=max(window, _SURE),
                 augment=self._augment,
                 clip=_CLIP,
             ),

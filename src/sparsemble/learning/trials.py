@@ -101,7 +101,7 @@ class Trials:
         """Where a trial is kept: its name is made of all that it depends on."""
         if self._folder is None:
             return None
-        asked = [prior.model_dump(mode="json"), settings.model_dump(mode="json")]
+        asked = [prior.model_dump(mode="json"), settings.what_samples_depend_on()]
         text = json.dumps([self._identity, asked], sort_keys=True)
         name = hashlib.sha256(text.encode()).hexdigest()[:16]
         return inside(self._folder, f"{name}.safetensors")

@@ -165,7 +165,7 @@ def chain_key(recipe: Recipe) -> str:
     """A name for everything a recipe's samples depend on, except how many chains there are."""
     relevant = {"seed", "data", "network", "grouping", "task"}
     fields = recipe.model_dump(mode="json", include=relevant, exclude={"data": {"measure"}})
-    chain = recipe.chain.model_dump(mode="json", exclude={"chains"})
+    chain = recipe.chain.what_samples_depend_on()
     prior = recipe.model_dump(mode="json", include={"prior"})
     text = json.dumps([fields, prior, chain], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Self
 
 import torch
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from sparsemble.augmentations import AnyAugmentation
@@ -77,18 +77,16 @@ class ChainSettings(Settings):
     """Compute the network in bfloat16 where that is safe; weights and updates stay as they are."""
     divergence: DivergenceSettings = DivergenceSettings()
 
-    @model_serializer(mode="wrap")
-    def _written(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without `shed_after` where all units stay, so that runs begun before it can go on."""
-        fields: dict[str, Any] = plain(self)
-        if fields.get("shed_after", 0) is None:
-            del fields["shed_after"]
-        return fields
-
     @model_validator(mode="after")
     def _has_samples(self) -> Self:
         self.steps_to_collect(steps_per_epoch=self.samples or 1)
         return self
+
+    def what_samples_depend_on(self) -> dict[str, Any]:
+        """All but the number of chains, in JSON, and without `shed_after` where all units stay, so
+        that runs begun before there was such a setting can go on."""
+        ignored = {"chains"} | ({"shed_after"} if self.shed_after is None else set())
+        return self.model_dump(mode="json", exclude=ignored)
 
     def steps_to_collect(self, steps_per_epoch: int) -> tuple[int, ...]:
         """The steps after which each chain gives a sample."""
