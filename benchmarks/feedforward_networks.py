@@ -11,7 +11,7 @@ from torch import nn
 from sparsemble.ensemble import Ensemble
 from sparsemble.layouts import layout_of
 from sparsemble.members import Member, compact
-from sparsemble.networks import feedforward
+from sparsemble.nets import feedforward
 from sparsemble.tasks import Classification
 
 

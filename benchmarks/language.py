@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 from sparsemble.layouts import layout_of
 from sparsemble.members import Member, with_sparse_layers
-from sparsemble.networks import LanguageModel
+from sparsemble.nets import LanguageModel
 from sparsemble.priors import GroupSparse
 from sparsemble.samplers import SGLD
 from sparsemble.stages.chain import clip_gradients

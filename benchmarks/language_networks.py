@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from sparsemble.ensemble import Ensemble
 from sparsemble.layouts import layout_of
 from sparsemble.members import Member, compact
-from sparsemble.networks import LanguageModel
+from sparsemble.nets import LanguageModel
 from sparsemble.tasks import LanguageModelling
 
 WORDS = 10_000

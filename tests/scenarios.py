@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from sparsemble.errors import InputError
-from sparsemble.networks import LanguageModel
+from sparsemble.nets import LanguageModel
 from sparsemble.runs import RunFolder
 from sparsemble.structure import Family, Layout, Matrix, Role, Slot, Space, SpaceKind
 

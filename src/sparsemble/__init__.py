@@ -33,7 +33,7 @@ _NAMES = {
     "layouts": ("layout_of",),
     "learning": ("Learned", "learn", "plan"),
     "members": ("Member", "compact"),
-    "networks": ("LanguageModel", "feedforward"),
+    "nets": ("LanguageModel", "feedforward"),
     "recipes": ("Recipe", "load_recipe"),
     "stages": ("draw_samples", "prune", "retrain"),
     "structure": ("Layout",),
@@ -62,7 +62,7 @@ if TYPE_CHECKING:  # the same again, for type checkers: they cannot follow `__ge
     from sparsemble import layouts as layouts
     from sparsemble import learning as learning
     from sparsemble import members as members
-    from sparsemble import networks as networks
+    from sparsemble import nets as nets
     from sparsemble import pages as pages
     from sparsemble import priors as priors
     from sparsemble import processes as processes
@@ -104,8 +104,8 @@ if TYPE_CHECKING:  # the same again, for type checkers: they cannot follow `__ge
     from sparsemble.learning import plan as plan
     from sparsemble.members import Member as Member
     from sparsemble.members import compact as compact
-    from sparsemble.networks import LanguageModel as LanguageModel
-    from sparsemble.networks import feedforward as feedforward
+    from sparsemble.nets import LanguageModel as LanguageModel
+    from sparsemble.nets import feedforward as feedforward
     from sparsemble.recipes import Recipe as Recipe
     from sparsemble.recipes import load_recipe as load_recipe
     from sparsemble.stages import draw_samples as draw_samples

@@ -14,7 +14,7 @@ from small_runs import KillAt, Killed
 from sparsemble.data import grammar
 from sparsemble.errors import InputError
 from sparsemble.learning.fitting import fit
-from sparsemble.networks import LanguageModel
+from sparsemble.nets import LanguageModel
 from sparsemble.priors import GroupSparse
 from sparsemble.recipes import Recipe
 from sparsemble.samplers import Constant, Exponential, SGLDSettings

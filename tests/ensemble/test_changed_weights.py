@@ -14,7 +14,7 @@ from sparsemble.data import ArrayBatches, Dataset
 from sparsemble.ensemble import Ensemble
 from sparsemble.layouts import layout_of
 from sparsemble.members import Member, compact
-from sparsemble.networks import GaussianNoise, LanguageModel
+from sparsemble.nets import GaussianNoise, LanguageModel
 from sparsemble.priors import NoPrior
 from sparsemble.samplers import Constant
 from sparsemble.stages import RetrainSettings, retrain

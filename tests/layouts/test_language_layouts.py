@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from scenarios import full_masks
 from sparsemble.errors import InputError
 from sparsemble.layouts import language_layout, layout_of
-from sparsemble.networks import LanguageModel
+from sparsemble.nets import LanguageModel
 from sparsemble.structure import GroupTerms, Layout, measure
 from sparsemble.structure.groupings import grouped
 from sparsemble.structure.groups import group_sizes

@@ -6,7 +6,7 @@ from torch import nn
 
 from sparsemble.errors import InputError
 from sparsemble.layouts import layout_of
-from sparsemble.networks import feedforward
+from sparsemble.nets import feedforward
 from sparsemble.stages import prune
 from sparsemble.structure import Role
 

@@ -14,7 +14,7 @@ from sparsemble.errors import InputError
 from sparsemble.learning import learn
 from sparsemble.learning.monitor import Monitor
 from sparsemble.members import Member
-from sparsemble.networks import LanguageModel
+from sparsemble.nets import LanguageModel
 from sparsemble.recipes import load_recipe
 from sparsemble.runs import RunFolder
 from sparsemble.stages import Callback, EpochRecord, History, Rollback, Sample

@@ -15,7 +15,7 @@ from sparsemble.augmentations import (
 )
 from sparsemble.errors import InputError
 from sparsemble.learning.rehearsal import rehearse_augmentation
-from sparsemble.networks import LanguageModel
+from sparsemble.nets import LanguageModel
 from sparsemble.tasks import Classification, LanguageModelling
 
 

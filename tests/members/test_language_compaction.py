@@ -18,7 +18,7 @@ from scenarios import full_masks
 from sparsemble.layouts import layout_of
 from sparsemble.members import Member, compact, masked, with_sparse_layers
 from sparsemble.members.sparse_layers import SparseLSTM
-from sparsemble.networks import LanguageModel
+from sparsemble.nets import LanguageModel
 from sparsemble.stages import prune
 
 GROUPINGS = ("untied", "tied", "iss")

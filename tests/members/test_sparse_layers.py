@@ -20,7 +20,7 @@ from scenarios import (
 from sparsemble.layouts import layout_of
 from sparsemble.members import Member, compact, masked, with_sparse_layers
 from sparsemble.members.sparse_layers import SparseLinear, SparseLSTM
-from sparsemble.networks import GaussianNoise
+from sparsemble.nets import GaussianNoise
 from sparsemble.structure import Layout, Matrix, Part, Role, Slot, Space, SpaceKind
 
 # --- networks of many kinds ------------------------------------------------------------------

@@ -23,7 +23,7 @@ from sparsemble.ensemble import Ensemble
 from sparsemble.errors import InputError
 from sparsemble.layouts import layout_of
 from sparsemble.members import Member, Stack, compact
-from sparsemble.networks import GaussianNoise
+from sparsemble.nets import GaussianNoise
 from sparsemble.priors import Gaussian, GroupSparse, NoPrior, Prior, SumPrior
 from sparsemble.samplers import Constant, Exponential
 from sparsemble.stages import RetrainSettings, retrain

@@ -21,7 +21,7 @@ from sparsemble.errors import CorruptFileError, InputError
 from sparsemble.layouts import layout_of
 from sparsemble.learning.findings import Finding
 from sparsemble.members import compact
-from sparsemble.networks import feedforward
+from sparsemble.nets import feedforward
 from sparsemble.pages.images import image_side
 from sparsemble.priors import Gaussian, GroupSparse, SumPrior
 from sparsemble.recipes import Recipe, builtin_names, load_recipe

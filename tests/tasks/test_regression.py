@@ -19,7 +19,7 @@ from sparsemble.data import Scaling, as_dataset
 from sparsemble.ensemble import Ensemble
 from sparsemble.errors import InputError
 from sparsemble.learning import Learned
-from sparsemble.networks import GaussianNoise, feedforward
+from sparsemble.nets import GaussianNoise, feedforward
 from sparsemble.recipes import Recipe, load_recipe
 from sparsemble.tasks import Classification, Regression, task_for
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from sparsemble.augmentations.augmentation import Augmentation, Share, Strength, check_numbers
-from sparsemble.networks.dropout import drop
+from sparsemble.nets.dropout import drop
 
 
 class InputNoise(Augmentation):

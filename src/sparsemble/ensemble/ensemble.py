@@ -15,7 +15,7 @@ from sparsemble.ensemble.cost import EnsembleCost, ensemble_cost
 from sparsemble.ensemble.runner import Runner
 from sparsemble.errors import InputError
 from sparsemble.members import Member, Stack, Versions, with_sparse_layers
-from sparsemble.networks.layers import without_addresses
+from sparsemble.nets.layers import without_addresses
 from sparsemble.structure import Layout
 from sparsemble.tasks import Evaluation, Score, Scorer, Task, Uncertainty
 

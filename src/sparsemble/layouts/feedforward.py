@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from sparsemble.errors import InputError
-from sparsemble.networks.gaussian_noise import GaussianNoise
-from sparsemble.networks.layers import ELEMENTWISE, flat_layers, is_elementwise
+from sparsemble.nets.gaussian_noise import GaussianNoise
+from sparsemble.nets.layers import ELEMENTWISE, flat_layers, is_elementwise
 from sparsemble.structure import Layout, Matrix, Role, Slot, Space, SpaceKind
 
 

@@ -16,8 +16,8 @@ from torch import nn
 from sparsemble.errors import InputError
 from sparsemble.layouts.feedforward import feedforward_layout
 from sparsemble.layouts.language import language_layout
-from sparsemble.networks.language_model import LanguageModel
-from sparsemble.networks.layers import build_layer, describe_layer, flat_layers
+from sparsemble.nets.language_model import LanguageModel
+from sparsemble.nets.layers import build_layer, describe_layer, flat_layers
 from sparsemble.structure import GROUPINGS, Grouping, Layout
 from sparsemble.structure.groupings import grouped
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from torch import nn
 
 from sparsemble.errors import InputError
-from sparsemble.networks.language_model import LanguageModel
+from sparsemble.nets.language_model import LanguageModel
 from sparsemble.structure import Layout, Matrix, Part, Role, Slot, Space, SpaceKind
 
 _GATES = ("input", "forget", "cell", "output")

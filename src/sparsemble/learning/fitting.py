@@ -17,7 +17,7 @@ from sparsemble.errors import InputError
 from sparsemble.layouts import layout_of
 from sparsemble.learning.rehearsal import rehearse, rehearse_augmentation, rehearse_autocast
 from sparsemble.members import Member, filled, with_units
-from sparsemble.networks.layers import without_addresses
+from sparsemble.nets.layers import without_addresses
 from sparsemble.recipes import Recipe
 from sparsemble.seeds import derive
 from sparsemble.stages import Sample

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from sparsemble.errors import InputError
 from sparsemble.members.member import Member, Origin
-from sparsemble.networks.layers import note_sizes
+from sparsemble.nets.layers import note_sizes
 from sparsemble.structure import Layout, Role, Survivors, cut, survivors
 from sparsemble.structure.groups import group_sizes
 

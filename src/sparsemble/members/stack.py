@@ -21,8 +21,8 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from sparsemble.members.member import Member, selected
-from sparsemble.networks.gaussian_noise import GaussianNoise
-from sparsemble.networks.layers import flat_layers, is_elementwise
+from sparsemble.nets.gaussian_noise import GaussianNoise
+from sparsemble.nets.layers import flat_layers, is_elementwise
 
 _CHUNK = 512
 """Examples computed at a time when predicting: the activations then stay in the CPU's cache."""

@@ -11,8 +11,8 @@ from torch import nn
 
 from sparsemble.errors import InputError
 from sparsemble.extensions import PATTERN, open_union
-from sparsemble.networks import LanguageModel, feedforward
-from sparsemble.networks.layers import ELEMENTWISE
+from sparsemble.nets import LanguageModel, feedforward
+from sparsemble.nets.layers import ELEMENTWISE
 from sparsemble.recipes.code import made_by
 from sparsemble.settings import Positive, Settings
 from sparsemble.structure import Layout

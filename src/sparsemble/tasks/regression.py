@@ -23,7 +23,7 @@ from sparsemble.data import Batches, Dataset, Scaling
 from sparsemble.data.dataset import About, as_numbers
 from sparsemble.data.rows import Rows
 from sparsemble.errors import InputError
-from sparsemble.networks.gaussian_noise import GaussianNoise
+from sparsemble.nets.gaussian_noise import GaussianNoise
 from sparsemble.pages.blocks import Section
 from sparsemble.settings import Names
 from sparsemble.tasks.examples import ExampleTask
@@ -119,7 +119,7 @@ class Regression(ExampleTask):
         if type(network) is not nn.Sequential:
             raise InputError(
                 f"a {type(network).__name__} learns the noise of {self.num_targets} targets if it "
-                f"ends in sparsemble.networks.GaussianNoise({self.num_targets}): add that layer, "
+                f"ends in sparsemble.nets.GaussianNoise({self.num_targets}): add that layer, "
                 "or ask for noise='predicted'"
             )
         weight = next(network.parameters())

@@ -13,8 +13,8 @@ from scenarios import WORDS, assert_close_in_law, model, text
 from sparsemble.data import TextBatches
 from sparsemble.layouts import layout_of
 from sparsemble.members import compact
-from sparsemble.networks import LanguageModel
-from sparsemble.networks.dropout import Dropout
+from sparsemble.nets import LanguageModel
+from sparsemble.nets.dropout import Dropout
 from sparsemble.priors import GroupSparse, NoPrior
 from sparsemble.samplers import Constant, SGLDSettings
 from sparsemble.stages import Callback, ChainSettings, RetrainSettings, draw_samples, prune, retrain

@@ -13,7 +13,7 @@ from typing import Any
 from torch import nn
 
 from sparsemble.errors import InputError
-from sparsemble.networks.gaussian_noise import GaussianNoise
+from sparsemble.nets.gaussian_noise import GaussianNoise
 
 ELEMENTWISE: dict[str, tuple[type[nn.Module], tuple[str, ...]]] = {
     "relu": (nn.ReLU, ()),

@@ -14,8 +14,8 @@ from sparsemble.data import TextBatches
 from sparsemble.errors import InputError
 from sparsemble.layouts import layout_of
 from sparsemble.members import Member, compact
-from sparsemble.networks import LanguageModel
-from sparsemble.networks.dropout import Dropout, drop
+from sparsemble.nets import LanguageModel
+from sparsemble.nets.dropout import Dropout, drop
 from sparsemble.priors import NoPrior
 from sparsemble.recipes.networks import LSTMSettings
 from sparsemble.samplers import Constant, SGLDSettings

@@ -14,9 +14,9 @@ from typing import Any
 from torch import Tensor, nn
 
 from sparsemble.errors import InputError
-from sparsemble.networks.activation_penalty import with_change_penalty, with_size_penalty
-from sparsemble.networks.dropout import Dropout, drop
-from sparsemble.networks.recurrence import LayerState, run_layer
+from sparsemble.nets.activation_penalty import with_change_penalty, with_size_penalty
+from sparsemble.nets.dropout import Dropout, drop
+from sparsemble.nets.recurrence import LayerState, run_layer
 
 State = tuple[LayerState, ...]
 """Of every layer."""

@@ -13,8 +13,8 @@ from sparsemble.data import ArrayBatches, as_dataset
 from sparsemble.layouts import layout_of
 from sparsemble.layouts.known import describe_network, rebuild_network
 from sparsemble.members import compact, load_tensors, masked
-from sparsemble.networks import GaussianNoise
-from sparsemble.networks.layers import build_layer, describe_layer
+from sparsemble.nets import GaussianNoise
+from sparsemble.nets.layers import build_layer, describe_layer
 from sparsemble.priors import Gaussian, NoPrior
 from sparsemble.samplers import Constant, SGLDSettings
 from sparsemble.stages import ChainSettings, draw_samples

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from torch import nn
 
 from sparsemble.errors import InputError
-from sparsemble.networks.layers import ELEMENTWISE
+from sparsemble.nets.layers import ELEMENTWISE
 
 
 def feedforward(
