@@ -12,7 +12,7 @@ SOURCE = Path(sparsemble.__file__).parent
 OWN = (
     "tasks/",
     "data/",
-    "networks/",
+    "nets/",
     "layouts/",
     "recipes/data.py",
     "recipes/networks.py",

@@ -1,7 +1,7 @@
 """Compaction: from a masked network to a physically smaller one with equal outputs.
 
-`structure.survivors` says which units stay and what the biases gain; here the parameters are cut
-accordingly and put into a copy of the network.
+`structure` says which units stay, what the biases gain and what is left of every tensor; here that
+is put into a copy of the network.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from torch import Tensor, nn
 from sparsemble.errors import InputError
 from sparsemble.members.member import Member, Origin
 from sparsemble.nets.layers import note_sizes
-from sparsemble.structure import Layout, Role, Survivors, cut, survivors
+from sparsemble.programs import Program
+from sparsemble.structure import Layout
+from sparsemble.structure.compaction import all_masks, compacted
 from sparsemble.structure.groups import group_sizes
 
 
@@ -49,25 +51,13 @@ def compact(network: nn.Module, layout: Layout, masks: Mapping[str, Tensor]) -> 
       (2): Linear(in_features=2, out_features=2, bias=True)
     )
     """
-    full = {name: tensor.detach().cpu() for name, tensor in network.named_parameters()}
+    full = {name: tensor.detach().cpu() for name, tensor in tensors_of(network).items()}
     masks = _whole_masks(full, layout, masks)
     pruned = full | {name: full[name] * mask for name, mask in masks.items()}
-    staying = survivors(layout, pruned)
-    kept = staying.kept
-    parameters = {
-        name: cut(tensor + staying.bias_gain.get(name, 0), name, layout, kept)
-        for name, tensor in pruned.items()
-    }
-    kept_masks = {
-        name: cut(_without_folded(mask, name, layout, staying), name, layout, kept)
-        for name, mask in masks.items()
-    }
-    parameters |= {name: parameters[name] * mask for name, mask in kept_masks.items()}
-    origin = Origin(
-        {space.name: space.size for space in layout.spaces}, kept, group_sizes(layout, full)
-    )
-    resized = layout.with_sizes({name: len(units) for name, units in kept.items()})
-    return Member(filled(network, parameters), resized, kept_masks, origin)
+    small = compacted(layout, pruned, masks, seen_in(network, layout, pruned))
+    origin = Origin(layout.sizes, small.kept, group_sizes(layout, full))
+    smaller = filled(network, small.tensors, small.layout.sizes)
+    return Member(smaller, small.layout, small.masks, origin)
 
 
 def compact_further(member: Member, masks: Mapping[str, Tensor]) -> Member:
@@ -107,11 +97,36 @@ def with_units(
     resized = layout.with_sizes({name: len(kept) for name, kept in units.items()})
     masks = {name: torch.ones_like(parameters[name], dtype=torch.bool) for name in layout.weights}
     origin = Origin(dense.origin.sizes, dict(units), dense.origin.group_sizes)
-    return Member(filled(network, parameters), resized, masks, origin)
+    return Member(filled(network, parameters, resized.sizes), resized, masks, origin)
 
 
-def filled(network: nn.Module, tensors: Mapping[str, Tensor]) -> nn.Module:
-    """A copy of `network` with these parameters."""
+def tensors_of(network: nn.Module) -> dict[str, Tensor]:
+    """Parameters and buffers by name."""
+    return {**dict(network.named_parameters()), **dict(network.named_buffers())}
+
+
+def seen_in(
+    network: nn.Module, layout: Layout, tensors: Mapping[str, Tensor]
+) -> dict[str, Tensor] | None:
+    """What products read in a run with these tensors, if the network is one that can be watched."""
+    return network.seen(layout, tensors) if isinstance(network, Program) else None
+
+
+def filled(
+    network: nn.Module, tensors: Mapping[str, Tensor], sizes: Mapping[str, int] | None = None
+) -> nn.Module:
+    """A copy of `network` with these tensors.
+
+    Args:
+        network: Left as it is.
+        tensors: Its parameters, and buffers if it has any.
+        sizes: How many units each space then has; as many as before if they are not given.
+    """
+    if isinstance(network, Program):
+        device = next((t.device for t in tensors_of(network).values()), torch.device("cpu"))
+        own = {name: tensor.detach().to(device, copy=True) for name, tensor in tensors.items()}
+        program = Program(network.blueprint, own, network.sizes if sizes is None else sizes)
+        return program.train(network.training)
     copied = copy.deepcopy(network)
     load_tensors(copied, tensors)
     return copied
@@ -142,26 +157,10 @@ def _check_units(space: str, units: Tensor, size: int) -> None:
 def _whole_masks(
     full: Mapping[str, Tensor], layout: Layout, masks: Mapping[str, Tensor]
 ) -> dict[str, Tensor]:
-    """A mask for every weight; one that is not given keeps everything."""
+    """A mask for every weight, those that are given checked."""
     for name, mask in masks.items():
         if name not in layout.weights or mask.shape != full[name].shape:
             raise InputError(f"the mask {name!r} of shape {tuple(mask.shape)} fits no weight")
         if mask.dtype is not torch.bool:
             raise InputError(f"the mask {name!r} is of type {mask.dtype}, not torch.bool")
-    return {
-        name: masks.get(name, torch.ones_like(full[name], dtype=torch.bool)).cpu()
-        for name in layout.weights
-    }
-
-
-def _without_folded(mask: Tensor, name: str, layout: Layout, staying: Survivors) -> Tensor:
-    """The mask without weights that read a folded constant or touch a dead space."""
-    mask = mask.clone()
-    for slot in layout.slots_on(name):
-        owned = slot.indices(layout.space(slot.space).size)
-        if slot.role is Role.CONSUMER:
-            gone = owned[staying.folded[slot.space]].flatten()
-            mask.index_fill_(slot.dim, gone, False)
-        if slot.space in staying.dead:
-            mask.index_fill_(slot.dim, owned.flatten(), False)
-    return mask
+    return all_masks(layout, full, masks)

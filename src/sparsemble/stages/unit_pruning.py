@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from sparsemble.errors import InputError
-from sparsemble.structure import Layout, Role, SpaceKind
+from sparsemble.structure import Layout, Role
 
 _ROUNDS = 8
 """What a unit saves depends on how many others are left: found by going round."""
@@ -57,7 +57,7 @@ def prune_units(
 def least_flops(parameters: Mapping[str, Tensor], layout: Layout) -> int:
     """What the network costs with one unit left in every layer: no budget can ask for less."""
     shapes = {name: parameters[name].shape for name in layout.weights}
-    least = {s.name: 1 if _may_go(s.kind) else s.size for s in layout.spaces}
+    least = {s.name: 1 if s.kind.may_go else s.size for s in layout.spaces}
     return _flops(layout, shapes, least)
 
 
@@ -120,7 +120,7 @@ def _worth(own: Mapping[str, Tensor], layout: Layout) -> dict[str, Tensor]:
     """The squared norm of what reads each unit, of the spaces whose units may go."""
     worth = {}
     for space in layout.spaces:
-        if not _may_go(space.kind):
+        if not space.kind.may_go:
             continue
         total = torch.zeros(space.size, dtype=torch.float64)
         for slot in layout.slots_of(space.name, Role.CONSUMER):
@@ -137,7 +137,7 @@ def _saved(
     multiplied = _multiplied(layout)
     saved = {space.name: 0.0 for space in layout.spaces}
     for slot in layout.slots:
-        if slot.role is not Role.BIAS and slot.parameter in multiplied:
+        if slot.role.is_weight and slot.parameter in multiplied:
             shape = layout.shape_with(sizes, slot.parameter, shapes[slot.parameter])
             each = math.prod(shape) / max(shape[slot.dim], 1)
             saved[slot.space] += 2 * each * slot.tile * slot.block
@@ -155,14 +155,10 @@ def _multiplied(layout: Layout) -> set[str]:
     return {name for matrix in layout.matrices for name in matrix.parameters}
 
 
-def _may_go(kind: SpaceKind) -> bool:
-    return kind is not SpaceKind.OUTPUT
-
-
 def _remove(masks: Mapping[str, Tensor], layout: Layout, space: str, gone: Tensor) -> None:
     """Take all weights of some units out."""
     for slot in layout.slots:
-        if slot.space == space and slot.role is not Role.BIAS:
+        if slot.space == space and slot.role.is_weight:
             owned = slot.indices(layout.space(space).size)[gone].flatten()
             masks[slot.parameter].index_fill_(slot.dim, owned, False)
 

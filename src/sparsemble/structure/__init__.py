@@ -7,24 +7,42 @@ cannot disagree about what a unit owns.
 from sparsemble.structure.costs import Cost, measure
 from sparsemble.structure.groupings import GROUPINGS, Grouping
 from sparsemble.structure.groups import GroupTerms
-from sparsemble.structure.layout import Family, Layout, Matrix, Part, Role, Slot, Space, SpaceKind
+from sparsemble.structure.layout import (
+    Family,
+    Folds,
+    Layout,
+    Link,
+    Matrix,
+    Part,
+    Role,
+    Slot,
+    Space,
+    SpaceKind,
+    UnitProduct,
+)
 from sparsemble.structure.narrowing import cut, laid_out, narrowed
+from sparsemble.structure.sizes import Range, Size
 from sparsemble.structure.survival import Survivors, survivors
 
 __all__ = [
     "GROUPINGS",
     "Cost",
     "Family",
+    "Folds",
     "GroupTerms",
     "Grouping",
     "Layout",
+    "Link",
     "Matrix",
     "Part",
+    "Range",
     "Role",
+    "Size",
     "Slot",
     "Space",
     "SpaceKind",
     "Survivors",
+    "UnitProduct",
     "cut",
     "laid_out",
     "measure",

@@ -1,19 +1,19 @@
 """The paper's accounting: parameters, FLOPs and structure of a network.
 
 Parameters are the non-zeros by mask; biases are not counted. FLOPs of a matrix are
-`2·rows·columns` of the smallest sub-matrix that holds all its non-zeros, summed over the matrices
-that are multiplied (Section 5).
+`2·rows·columns` of the smallest sub-matrix that holds all its non-zeros, for every position at
+which it is multiplied, summed over the matrices (Section 5).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
-from sparsemble.structure.layout import Layout
+from sparsemble.structure.layout import Layout, Matrix
 
 FORWARD_AND_BACKWARD = 3
 """Products of a training step for each of a forward pass: that itself, the gradient of what it
@@ -24,18 +24,24 @@ reads, and that of its weights."""
 class Cost:
     """What one network costs.
 
-    `shapes` holds rows and columns of what each multiplication needs, `structure` the number of
-    units of each space.
+    `shapes` holds rows and columns of what each multiplication needs, `positions` how often it is
+    done for one example where that is more than once, `products` the FLOPs of products without
+    weights, `structure` the number of units of each space.
     """
 
     parameters: int
     shapes: dict[str, tuple[int, int]]
     structure: tuple[int, ...]
+    positions: dict[str, int] = field(default_factory=dict)
+    products: dict[str, int] = field(default_factory=dict)
 
     @property
     def matrices(self) -> dict[str, int]:
         """FLOPs of each multiplication."""
-        return {name: 2 * rows * columns for name, (rows, columns) in self.shapes.items()}
+        return {
+            name: 2 * rows * columns * self.positions.get(name, 1)
+            for name, (rows, columns) in self.shapes.items()
+        } | self.products
 
     @property
     def flops(self) -> int:
@@ -47,15 +53,18 @@ def measure(layout: Layout, masks: Mapping[str, Tensor]) -> Cost:
     """Cost of a network whose kept weights are the `True` entries of `masks`."""
     return Cost(
         parameters=sum(int(masks[name].count_nonzero()) for name in layout.weights),
-        shapes={
-            matrix.name: _smallest([matrix.part.of(masks[name]) for name in matrix.parameters])
-            for matrix in layout.matrices
-        },
+        shapes={matrix.name: _smallest(layout, matrix, masks) for matrix in layout.matrices},
         structure=tuple(space.size for space in layout.spaces),
+        positions={m.name: m.positions for m in layout.matrices if m.positions > 1},
+        products={own.name: own.flops.at(layout.sizes) for own in layout.products},
     )
 
 
-def _smallest(parts: list[Tensor]) -> tuple[int, int]:
+def _smallest(layout: Layout, matrix: Matrix, masks: Mapping[str, Tensor]) -> tuple[int, int]:
     """Rows and columns of the smallest sub-matrix that holds all kept weights."""
+    parts = []
+    for name in matrix.parameters:
+        part = matrix.part.of(masks[name]).movedim(matrix.makes, 0).flatten(1)
+        parts.append(part if matrix.rows is None else part[matrix.rows.at(layout.sizes)])
     mask = torch.cat(parts, dim=1)
     return int(mask.any(1).sum()), int(mask.any(0).sum())

@@ -32,8 +32,7 @@ def outgoing(layout: Layout) -> tuple[Family, ...]:
     found = [
         Family(f"outgoing {space.name}", slots)
         for space in layout.spaces
-        if space.kind is not SpaceKind.OUTPUT
-        and (slots := layout.slots_of(space.name, Role.CONSUMER))
+        if space.kind.may_go and (slots := layout.slots_of(space.name, Role.CONSUMER))
     ]
     return tuple(found)
 
@@ -56,7 +55,7 @@ def units(layout: Layout) -> tuple[Family, ...]:
     found = [
         Family(space.name, slots)
         for space in layout.spaces
-        if space.kind is not SpaceKind.OUTPUT and (slots := _of_unit(layout, space))
+        if space.kind.may_go and (slots := _of_unit(layout, space))
     ]
     return tuple(found)
 
@@ -105,7 +104,7 @@ def _name(function: Grouping) -> str:
 
 
 def _of_unit(layout: Layout, space: Space) -> tuple[Slot, ...]:
-    own = [slot for slot in layout.slots if slot.space == space.name and slot.role is not Role.BIAS]
+    own = [slot for slot in layout.slots if slot.space == space.name and slot.role.is_weight]
     multiplied = {name for matrix in layout.matrices for name in matrix.parameters}
     made = [slot for slot in own if slot.role is Role.PRODUCER]
     # Layers have a row for each unit they make, tables a column.
@@ -120,7 +119,7 @@ def _matrix_families(layout: Layout, *, by_part: bool) -> tuple[Family, ...]:
     elsewhere = {name for matrix in gated for name in matrix.parameters}
     plain: dict[tuple[str, int, str], dict[int, Slot]] = {}
     for slot in layout.slots:
-        if slot.role is not Role.BIAS and slot.parameter not in elsewhere:
+        if slot.role.is_weight and slot.parameter not in elsewhere:
             by_offset = plain.setdefault((slot.parameter, slot.dim, slot.space), {})
             by_offset[slot.offset] = slot
     # Units of several spaces may stand side by side along one dimension.

@@ -7,7 +7,8 @@ has one group per unit of a space: the union of the unit's slices over the famil
 Index `i` of a slot's dimension belongs to unit `u` when `i = offset + (t·size + u)·block + b` for
 some tile `t < tile` and block position `b < block`: an LSTM's four stacked gates are tiled, the
 features of a flattened channel are blocked. A slot or a matrix may be restricted to one of several
-equal *parts* of a parameter's rows: a single gate.
+equal *parts* of a parameter's rows: a single gate. A *link* is one product: it reads units along
+one dimension of a weight and makes those along another.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import torch
 from torch import Tensor
 
 from sparsemble.errors import InputError
+from sparsemble.structure.sizes import Range, Size
 
 
 class SpaceKind(StrEnum):
@@ -27,7 +29,14 @@ class SpaceKind(StrEnum):
 
     INPUT = "input"
     HIDDEN = "hidden"
+    FIXED = "fixed"
+    """Inside, but needed as it is: what a normalisation runs across."""
     OUTPUT = "output"
+
+    @property
+    def may_go(self) -> bool:
+        """Can units of it be removed?"""
+        return self in (SpaceKind.INPUT, SpaceKind.HIDDEN)
 
 
 class Role(StrEnum):
@@ -39,6 +48,24 @@ class Role(StrEnum):
     """Weights that read the unit's value."""
     BIAS = "bias"
     """A term added to the unit's value: in no group, never pruned, never counted."""
+    FOLLOWER = "follower"
+    """What else goes with the unit (a normalisation's scale and statistics, a position's vector):
+    like a bias in no group, never pruned, never counted."""
+
+    @property
+    def is_weight(self) -> bool:
+        """Is it pruned and counted?"""
+        return self in (Role.PRODUCER, Role.CONSUMER)
+
+
+class Folds(StrEnum):
+    """Which constants of a unit without inputs can go into the biases of what reads it."""
+
+    ALL = "all"
+    ZERO = "zero"
+    """Zero only: it is added up over positions, of which there may be more another time."""
+    NONE = "none"
+    """None, as other values than those of its weights enter it."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +127,11 @@ class Space:
     kind: SpaceKind = SpaceKind.HIDDEN
     constant: Callable[[Tensor], Tensor] | None = None
     silencers: tuple[Slot, ...] = ()
+    folds: Folds = Folds.ALL
+    noun: str = "units"
+    """What its units are called."""
+    reason: str = ""
+    """Why they have to stay, if they do."""
 
 
 @dataclass(frozen=True)
@@ -128,14 +160,58 @@ class Matrix:
     parts: tuple[str, ...] = ()
     whole: Matrix | None = None
     """What it was split from."""
+    positions: int = 1
+    """How often it is multiplied for one example: once for every pixel, or every token."""
+    rows: Range | None = None
+    """Its rows among those of its one parameter, if they are not all."""
+    makes: int = 0
+    """The dimension of its parameters that counts rows; all others together are columns."""
 
     def split(self) -> tuple[Matrix, ...]:
         """Its parts, each a matrix."""
         count = len(self.parts)
         return tuple(
-            Matrix(f"{self.name} {name}", self.parameters, Part(number, count), whole=self)
+            replace(
+                self,
+                name=f"{self.name} {name}",
+                part=Part(number, count),
+                parts=(),
+                whole=self,
+            )
             for number, name in enumerate(self.parts)
         )
+
+
+@dataclass(frozen=True)
+class Link:
+    """One product of what the network computes with a weight.
+
+    Of a traced network it says which value it reads, so that constants can be seen there.
+    """
+
+    weight: str
+    makes: int
+    """The weight's dimension that runs over the units it makes,"""
+    reads: int
+    """and over those it reads."""
+    rows: Range
+    columns: Range
+    bias: str | None = None
+    bias_rows: Range | None = None
+    value: str | None = None
+    """What it reads; `None` where that is not seen, inside a recurrent layer."""
+    feature: int = -1
+    """The dimension of it that runs over the units."""
+    pads: bool = False
+    """Does it also read zeros beside them?"""
+
+
+@dataclass(frozen=True)
+class UnitProduct:
+    """A product of two values that a network computes (attention): FLOPs for one example."""
+
+    name: str
+    flops: Size
 
 
 @dataclass(frozen=True)
@@ -147,6 +223,10 @@ class Layout:
     matrices: tuple[Matrix, ...]
     families: tuple[Family, ...] = ()
     """The groups of its weights, if a grouping has made some; see `grouped`."""
+    links: tuple[Link, ...] = ()
+    """Every product with a weight, of a traced network."""
+    products: tuple[UnitProduct, ...] = ()
+    """Products without a weight."""
     name: str = "custom"
     """The kind of network, so that a saved ensemble can be described again."""
     grouping: str = ""
@@ -154,10 +234,8 @@ class Layout:
 
     @property
     def weights(self) -> tuple[str, ...]:
-        """Parameters that are pruned and counted: all but biases, in slot order."""
-        return tuple(
-            dict.fromkeys(slot.parameter for slot in self.slots if slot.role is not Role.BIAS)
-        )
+        """Parameters that are pruned and counted: all but biases and followers, in slot order."""
+        return tuple(dict.fromkeys(slot.parameter for slot in self.slots if slot.role.is_weight))
 
     @property
     def inputs(self) -> Space | None:
@@ -313,16 +391,17 @@ def _check_family(family: Family, sizes: Mapping[str, int]) -> None:
         raise InputError(f"family {family.name!r} has no slots")
     if len({slot.space for slot in family.slots}) > 1:
         raise InputError(f"family {family.name!r} mixes spaces; a group belongs to one unit")
-    if any(slot.role is Role.BIAS for slot in family.slots):
+    if not all(slot.role.is_weight for slot in family.slots):
         raise InputError(f"family {family.name!r} holds a bias; biases are in no group")
     for index, first in enumerate(family.slots):
         others = [s for s in family.slots[index + 1 :] if s.parameter == first.parameter]
         if any(s.part.count != first.part.count for s in others):
             raise InputError(f"family {family.name!r} mixes {first.parameter!r} with a part of it")
         clashes = [s for s in others if s.part == first.part]
-        if len(clashes) > 1:
+        if len({first.dim, *(s.dim for s in clashes)}) > 2:
             raise InputError(
-                f"family {family.name!r} has more than two slots on {first.parameter!r}"
+                f"family {family.name!r} has slots along more than two dimensions of "
+                f"{first.parameter!r}"
             )
         for second in clashes:
             size = sizes[family.space]

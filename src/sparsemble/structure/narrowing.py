@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
+from sparsemble.structure.constants import constants
 from sparsemble.structure.layout import Layout
-from sparsemble.structure.survival import constants
 
 
 def cut(tensor: Tensor, name: str, layout: Layout, kept: Mapping[str, Tensor]) -> Tensor:

@@ -1,0 +1,256 @@
+"""A network that is computed step by step from a graph, at any sizes of its layers.
+
+Members of an ensemble of traced networks are programs: a pruned attention layer or a recurrent one
+with two unequal directions has no class of its own in PyTorch. A program is an ordinary module with
+the original's parameters and buffers under their own names; it can be trained, moved and compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils import _pytree as pytree
+
+from sparsemble.errors import InputError
+from sparsemble.programs.graph import Constant, Graph, Held, Own, Ref, leaves, mapped
+from sparsemble.programs.operations import operation
+from sparsemble.structure import Layout, Size
+
+
+@dataclass(frozen=True)
+class InputRange:
+    """What an input was like when the network was traced: examples can be made up from it."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, tensor: Tensor) -> InputRange:
+        """The range of a tensor."""
+        numbers = tensor.double()
+        low, high = (float(numbers.min()), float(numbers.max())) if tensor.numel() else (0.0, 0.0)
+        return cls(tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), low, high)
+
+    def made_up(self, generator: torch.Generator, dtype: torch.dtype) -> Tensor:
+        """A tensor of such numbers; floating ones of another type if so asked."""
+        own: torch.dtype = getattr(torch, self.dtype)
+        if own is torch.bool:
+            return torch.full(self.shape, bool(self.low))
+        drawn = torch.rand(self.shape, generator=generator, dtype=torch.float64)
+        if own.is_floating_point:
+            return (self.low + drawn * (self.high - self.low)).to(dtype)
+        return (self.low + (drawn * (self.high - self.low + 1)).floor()).to(own)
+
+
+@dataclass(frozen=True)
+class Blueprint:
+    """What all programs of one traced network have in common."""
+
+    training: Graph
+    evaluating: Graph
+    parameters: frozenset[str]
+    """Which of its tensors are parameters,"""
+    frozen: frozenset[str]
+    """which of them do not learn,"""
+    aliases: tuple[tuple[str, str], ...]
+    """and further names of tied ones."""
+    inputs: tuple[InputRange, ...]
+
+    def made_up(self, *, seed: int = 0, dtype: torch.dtype = torch.float32) -> list[Tensor]:
+        """Inputs such as the network was traced with, at random."""
+        generator = torch.Generator().manual_seed(seed)
+        return [own.made_up(generator, dtype) for own in self.inputs]
+
+
+class Program(nn.Module):
+    """A network as a graph.
+
+    Args:
+        blueprint: Its computation.
+        tensors: Its parameters and buffers by name, of the sizes that go with `sizes`.
+        sizes: How many units each space has.
+    """
+
+    def __init__(
+        self, blueprint: Blueprint, tensors: Mapping[str, Tensor], sizes: Mapping[str, int]
+    ) -> None:
+        super().__init__()
+        self.blueprint = blueprint
+        for name, tensor in tensors.items():
+            self._hold(name, tensor)
+        for name, alias in blueprint.aliases:
+            self._hold(alias, self._tensor(name))
+        self.resize(sizes)
+
+    def resize(self, sizes: Mapping[str, int]) -> None:
+        """Compute with so many units from now on; the tensors are the caller's to change."""
+        self.sizes = dict(sizes)
+        graphs = (self.blueprint.training, self.blueprint.evaluating)
+        held = list(dict.fromkeys(name for graph in graphs for name in _held(graph)))
+        self._names = held
+        self._steps = {
+            True: _Compiled(self.blueprint.training, held, self.sizes),
+            False: _Compiled(self.blueprint.evaluating, held, self.sizes),
+        }
+
+    def forward(self, *inputs: Any, **named: Any) -> Any:
+        """What the network returns."""
+        given = pytree.tree_leaves((inputs, named))
+        return self._steps[self.training](given, self._tensors())
+
+    @torch.no_grad()
+    def values(self, inputs: Sequence[Tensor], names: Collection[str]) -> dict[str, Tensor]:
+        """What some steps compute in evaluation, by name."""
+        seen: dict[str, Tensor] = {}
+        graph = self.blueprint.evaluating
+        seen |= {n: x for n, x in zip(graph.inputs, inputs, strict=True) if n in names}
+        self._steps[False](inputs, self._tensors(), (frozenset(names), seen))
+        return seen
+
+    def seen(self, layout: Layout, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """What the products of `layout` read in a run with these tensors, of its sizes."""
+        dtype = next((t.dtype for t in tensors.values() if t.is_floating_point()), torch.float32)
+        inputs = self.blueprint.made_up(dtype=dtype)
+        if layout.inputs is not None:
+            inputs = [inputs[0].flatten(1)[:, : layout.inputs.size]]
+        watched = {link.value for link in layout.links if link.value is not None}
+        program = Program(self.blueprint, tensors, layout.sizes).eval()
+        return program.values(inputs, watched)
+
+    def _tensors(self) -> list[Tensor]:
+        return [self._tensor(name) for name in self._names]
+
+    def _tensor(self, name: str) -> Tensor:
+        path, _, leaf = name.rpartition(".")
+        module: nn.Module = self.get_submodule(path) if path else self
+        found: Tensor = getattr(module, leaf)
+        return found
+
+    def _hold(self, name: str, tensor: Tensor) -> None:
+        *path, leaf = name.split(".")
+        module: nn.Module = self
+        for part in path:
+            if part not in module._modules:
+                module.add_module(part, _Layer())
+            module = module.get_submodule(part)
+        if name in self.blueprint.parameters or isinstance(tensor, nn.Parameter):
+            learns = name not in self.blueprint.frozen and tensor.is_floating_point()
+            own = tensor if isinstance(tensor, nn.Parameter) else nn.Parameter(tensor, learns)
+            module.register_parameter(leaf, own)
+        else:
+            module.register_buffer(leaf, tensor)
+
+
+class _Layer(nn.Module):
+    """Holds tensors of a layer under its name."""
+
+
+def _held(graph: Graph) -> list[str]:
+    found = [
+        leaf.name
+        for step in graph.steps
+        for leaf in leaves((step.arguments, tuple(own for _, own in step.keywords)))
+        if isinstance(leaf, Held)
+    ]
+    return found + [leaf.name for leaf in leaves(graph.outputs) if isinstance(leaf, Held)]
+
+
+@dataclass(frozen=True)
+class _At:
+    """A place among the values of a run."""
+
+    number: int
+
+
+class _Compiled:
+    """A graph at given sizes, ready to run: values stand in one list, by number."""
+
+    def __init__(self, graph: Graph, held: Sequence[str], sizes: Mapping[str, int]) -> None:
+        names = [*graph.inputs, *(step.name for step in graph.steps)]
+        if len(set(names)) < len(names):
+            raise InputError("a program has two values of one name")
+        at = {name: number for number, name in enumerate(names)}
+        self._inputs = len(graph.inputs)
+        self._count = len(names)
+        tensors = {name: len(names) + number for number, name in enumerate(held)}
+        last = dict.fromkeys(_used(graph.outputs), graph.steps[-1].name if graph.steps else "")
+        for step in reversed(graph.steps):
+            for name in _used((step.arguments, tuple(own for _, own in step.keywords))):
+                last.setdefault(name, step.name)
+        ends: dict[str, list[int]] = {}
+        outputs = _used(graph.outputs)
+        for name, step_name in last.items():
+            if name not in outputs:
+                ends.setdefault(step_name, []).append(at[name])
+
+        def placed(leaf: Any) -> Any:
+            if isinstance(leaf, Ref):
+                return _At(at[leaf.name])
+            if isinstance(leaf, Held):
+                return _At(tensors[leaf.name])
+            if isinstance(leaf, Size):
+                return leaf.at(sizes)
+            if isinstance(leaf, Constant):
+                return getattr(torch, leaf.name)
+            return leaf
+
+        self._steps: list[tuple[Callable[..., Any], Any, Any, int, str, tuple[int, ...]]] = []
+        for step in graph.steps:
+            arguments = _listed(mapped(step.arguments, placed))
+            keywords = {key: _listed(mapped(own, placed)) for key, own in step.keywords}
+            ending = tuple(ends.get(step.name, ()))
+            self._steps.append(
+                (operation(step.operation), arguments, keywords, at[step.name], step.name, ending)
+            )
+        self._outputs = mapped(graph.outputs, placed)
+
+    def __call__(
+        self,
+        inputs: Sequence[Tensor],
+        tensors: Sequence[Tensor],
+        watch: tuple[frozenset[str], dict[str, Tensor]] | None = None,
+    ) -> Any:
+        if len(inputs) != self._inputs:
+            raise InputError(f"{len(inputs)} inputs were given to a network of {self._inputs}")
+        values: list[Any] = [*inputs, *[None] * (self._count - self._inputs), *tensors]
+        first = next((t for t in tensors if t.is_floating_point()), None)
+
+        def found(argument: Any) -> Any:
+            kind = type(argument)
+            if kind is _At:
+                return values[argument.number]
+            if kind is list:
+                return [found(own) for own in argument]
+            if kind is Own:
+                assert first is not None
+                return first.dtype if argument.what == "dtype" else first.device
+            return argument
+
+        for function, arguments, keywords, number, name, ending in self._steps:
+            result = function(
+                *[found(own) for own in arguments],
+                **{key: found(own) for key, own in keywords.items()},
+            )
+            values[number] = result
+            if watch is not None and name in watch[0]:
+                watch[1][name] = result.clone()
+            for gone in ending:
+                values[gone] = None
+        return mapped(self._outputs, found)
+
+
+def _used(argument: Any) -> set[str]:
+    return {leaf.name for leaf in leaves(argument) if isinstance(leaf, Ref)}
+
+
+def _listed(argument: Any) -> Any:
+    """Tuples as lists, which is how operations take them."""
+    if isinstance(argument, tuple | list):
+        return [_listed(own) for own in argument]
+    return argument

@@ -1,0 +1,158 @@
+"""Constants as they are read: which units of a traced network emit one, and where it can go.
+
+Structure says *which* unit is idle: no weight brings it anything. *What* it emits is read from one
+run of the masked network, at every product that reads the unit: normalisations, residual sums and
+activations in between need no rules of their own. A constant goes into the bias of the product that
+reads it if it is the same everywhere; only zero can be left out where zeros are padded, where there
+is no bias, inside a recurrent layer, and where it is added up over positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from sparsemble.structure.feeding import fed_units, has_incoming
+from sparsemble.structure.layout import Folds, Layout, Link, Role, Slot, Space, SpaceKind
+
+Seen = Mapping[str, Tensor]
+"""What a run of the masked network computed, by the names that links have for it."""
+
+
+def fold_read(
+    layout: Layout, tensors: Mapping[str, Tensor], seen: Seen
+) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """Units whose constants can go into biases, for every space, and what the biases gain."""
+    folded = _silent(layout, tensors, seen)
+    gain: dict[str, Tensor] = {}
+    changed = True
+    while changed:
+        changed = False
+        for space in layout.spaces:
+            if space.kind is not SpaceKind.HIDDEN or space.folds is Folds.NONE:
+                continue
+            idle = ~has_incoming(layout, tensors, space, folded) & ~folded[space.name]
+            if not idle.any():
+                continue
+            readers = [
+                (slot, link, _read(layout, space, slot, link, tensors, seen))
+                for slot in layout.slots_of(space.name, Role.CONSUMER)
+                for link in layout.links
+                if (link.weight, link.reads) == (slot.parameter, slot.dim)
+            ]
+            for (_, link, values), others in zip(readers, _sharing(layout, readers), strict=True):
+                idle &= _can_fold(space, link, values, others)
+            if idle.any():
+                _add(layout, readers, idle, tensors, gain)
+                folded[space.name] = folded[space.name] | idle
+                changed = True
+    return folded, gain
+
+
+def _read(
+    layout: Layout,
+    space: Space,
+    slot: Slot,
+    link: Link,
+    tensors: Mapping[str, Tensor],
+    seen: Seen,
+) -> Tensor:
+    """What a product reads of each unit, `(units, positions)`: NaN where that varies, or where it
+    is not seen; 0 at positions that belong to other products."""
+    weight = tensors[link.weight]
+    along = weight.new_zeros(weight.shape[link.reads])
+    columns = link.columns.at(layout.sizes)
+    if link.value is None:
+        along[columns] = torch.nan
+    else:
+        value = seen[link.value].movedim(link.feature, -1).flatten(0, -2)
+        same = value.amax(0) == value.amin(0)
+        along[columns] = torch.where(same, value[0], torch.nan).to(along.dtype)
+    return along[slot.indices(space.size)]
+
+
+def _can_fold(space: Space, link: Link, values: Tensor, others: Sequence[Tensor]) -> Tensor:
+    """Which units' constants can go into the bias of a product; `others` share the bias."""
+    zero = (values == 0).all(1)
+    known = ~values.isnan().any(1)
+    if link.pads or link.bias is None or link.value is None or space.folds is Folds.ZERO:
+        return zero
+    for other in others:
+        known &= (other == values).all(1)
+    return known
+
+
+def _sharing(layout: Layout, readers: Sequence[tuple[Slot, Link, Tensor]]) -> list[list[Tensor]]:
+    """For each product what others read that share its bias; NaN if that is for another weight."""
+    result = []
+    for slot, link, values in readers:
+        same = [
+            own
+            for other_slot, other, own in readers
+            if other is not link
+            and other.bias == link.bias
+            and other_slot == slot
+            and (other.weight, other.rows) == (link.weight, link.rows)
+        ]
+        sharing = sum(
+            other.bias == link.bias and other.bias_rows == link.bias_rows
+            for other in layout.links
+            if other is not link and other.value is not None
+        )
+        foreign = link.bias is not None and sharing > len(same)
+        result.append([*same, values.new_full((1,), torch.nan)] if foreign else same)
+    return result
+
+
+def _add(
+    layout: Layout,
+    readers: Sequence[tuple[Slot, Link, Tensor]],
+    idle: Tensor,
+    tensors: Mapping[str, Tensor],
+    gain: dict[str, Tensor],
+) -> None:
+    """Add what the products read of idle units to their biases."""
+    done: set[tuple[object, ...]] = set()
+    for slot, link, values in readers:
+        use = (link.weight, link.rows, link.bias, slot)
+        if link.bias is None or link.bias_rows is None or use in done:
+            continue
+        done.add(use)  # a weight that is used twice has one bias
+        weight = tensors[link.weight]
+        along = weight.new_zeros(weight.shape[link.reads])
+        along[slot.indices(len(idle))] = torch.where(idle[:, None], values, 0.0)
+        shape = [1] * weight.ndim
+        shape[link.reads] = -1
+        others = [dim for dim in range(weight.ndim) if dim != link.makes]
+        added = (weight * along.view(shape)).sum(others)[link.rows.at(layout.sizes)]
+        total = gain.setdefault(link.bias, torch.zeros_like(tensors[link.bias]))
+        total[link.bias_rows.at(layout.sizes)] += added
+
+
+def _silent(layout: Layout, tensors: Mapping[str, Tensor], seen: Seen) -> dict[str, Tensor]:
+    """Recurrent units that stay at zero: by their weights, and as they are read everywhere.
+
+    Weights alone do not say: between a state and what reads it may stand a sigmoid.
+    """
+    silent = {}
+    for space in layout.spaces:
+        own = torch.full((space.size,), bool(space.silencers) and space.folds is not Folds.NONE)
+        if space.silencers:
+            for slot in layout.slots_of(space.name, Role.CONSUMER):
+                for link in layout.links:
+                    reads = (link.weight, link.reads) == (slot.parameter, slot.dim)
+                    if reads and link.value is not None:
+                        values = _read(layout, space, slot, link, tensors, seen)
+                        own &= (values == 0).all(1)
+        silent[space.name] = own
+    changed = True
+    while changed:
+        changed = False
+        for space in layout.spaces:
+            for slot in space.silencers:
+                fed = fed_units(layout, tensors, slot, silent)
+                changed |= bool((fed & silent[space.name]).any())
+                silent[space.name] &= ~fed
+    return silent

@@ -1,0 +1,235 @@
+"""A network's computation as a graph, by `torch.export`.
+
+In the graph parameters and buffers are placeholders like inputs; operations are those of ATen's
+training dialect, in which linear layers, convolutions, normalisations and attention stay whole.
+Batch size and, where the network allows it, lengths and picture sizes are left open.
+"""
+
+from __future__ import annotations
+
+import copy
+import operator
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, fx, nn
+from torch.export import Dim, ExportedProgram, export
+from torch.utils import _pytree as pytree
+
+from sparsemble.errors import InputError
+from sparsemble.tracing.standins import PackedSequenceError, standing_in, with_real_layers
+
+_CHECKS = (
+    "_assert_tensor_metadata",
+    "_assert_scalar",
+    "_assert_async",
+    "sym_constrain_range",
+    "sym_constrain_range_for_size",
+    "_check_is_size",
+)
+
+
+@dataclass(frozen=True)
+class Captured:
+    """A network in training or in evaluation."""
+
+    graph: fx.Graph
+    tensors: Mapping[str, Tensor]
+    """Parameters, buffers and constants, each by its first name."""
+    held: Mapping[str, str]
+    """The names of tensors by those of their placeholders."""
+    inputs: tuple[str, ...]
+    """Names of the other placeholders, in the order of the flattened inputs."""
+    outputs: Any
+    """What it returns: tuples, lists and dicts of nodes."""
+
+
+def capture(network: nn.Module, inputs: tuple[Any, ...], *, training: bool) -> Captured:
+    """Capture a network in one of its modes.
+
+    Args:
+        network: Left as it is.
+        inputs: Its positional arguments; tensors, or lists, tuples and dicts of them.
+        training: In which mode.
+    """
+    network = copy.deepcopy(network).train(training)
+    exported = _exported(network, inputs)
+    graph = exported.graph_module.graph
+    _inline(exported.graph_module)
+    for node in list(graph.nodes):
+        if node.op == "call_function" and _is_check(node):
+            graph.erase_node(node)
+    with_real_layers(graph)
+    _flatten_inputs(graph)
+    tensors, held = _tensors(network, exported)
+    own = [n.name for n in graph.nodes if n.op == "placeholder" and n.name not in held]
+    (result,) = (node for node in graph.nodes if node.op == "output")
+    spec = exported.call_spec.out_spec
+    assert spec is not None
+    outputs = pytree.tree_unflatten(list(result.args[0]), spec)
+    return Captured(graph, tensors, held, tuple(own), outputs)
+
+
+def _exported(network: nn.Module, inputs: tuple[Any, ...]) -> ExportedProgram:
+    def free(leaf: Any) -> Any:
+        if not isinstance(leaf, Tensor):
+            return None
+        return {dim: Dim.DYNAMIC if dim == 0 else Dim.AUTO for dim in range(leaf.ndim)}
+
+    shapes = pytree.tree_map(free, inputs)
+    fast = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        with warnings.catch_warnings(), standing_in():
+            warnings.simplefilter("ignore")
+            return export(network, inputs, dynamic_shapes=shapes, strict=False)
+    except PackedSequenceError:
+        raise InputError(
+            f"{type(network).__name__} packs sequences, which cannot be traced: give padded ones, "
+            "and their lengths or a mask as a further input"
+        ) from None
+    except Exception as error:
+        raise InputError(_why(network, error)) from error
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
+
+
+def _why(network: nn.Module, error: Exception) -> str:
+    """A message for people, of what `torch.export` says."""
+    name = type(network).__name__
+    text = str(error)
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    dependent = (
+        "data-dependent",
+        "GuardOnDataDependent",
+        "Could not guard",
+        "item()",
+        "_local_scalar",
+    )
+    if any(word in text or word in type(error).__name__ for word in dependent):
+        what = (
+            "its computation depends on the values of its data (an `if` on a tensor, or .item()): "
+            "write it with torch.where or masks"
+        )
+    elif "dynamic" in text or "specializ" in text or "Constraints violated" in text:
+        what = "its batch dimension must be the first of every input, and may have any size"
+    else:
+        what = first
+    line = _line(error)
+    return f"{name} cannot be traced: {what}{f'; at {line}' if line else ''}"
+
+
+def _line(error: BaseException) -> str:
+    """The last line of code outside torch on the way to an error."""
+    found, step = "", error.__traceback__
+    while step is not None:
+        file = step.tb_frame.f_code.co_filename
+        if "/torch/" not in file and "/sparsemble/tracing/" not in file and "<" not in file:
+            found = f"{file}:{step.tb_lineno}"
+        step = step.tb_next
+    return found
+
+
+def _tensors(
+    network: nn.Module, exported: ExportedProgram
+) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """All tensors by their first names, and those names by placeholder."""
+    signature = exported.graph_signature
+    names = {**signature.inputs_to_parameters, **signature.inputs_to_buffers}
+    tensors: dict[str, Tensor] = {
+        **dict(network.named_parameters()),
+        **dict(network.named_buffers()),
+    }
+    first = {id(tensor): name for name, tensor in tensors.items()}
+    every = {
+        **dict(network.named_parameters(remove_duplicate=False)),
+        **dict(network.named_buffers(remove_duplicate=False)),
+    }
+    held = {}
+    for placeholder, name in names.items():
+        held[placeholder] = first[id(every[name])]
+    constants = {**exported.constants}
+    for placeholder, name in signature.inputs_to_lifted_tensor_constants.items():
+        own = f"constants.{name}"
+        tensors[own] = constants[name].detach().clone()
+        held[placeholder] = own
+    return tensors, held
+
+
+def _flatten_inputs(graph: fx.Graph) -> None:
+    """An input that is only ever laid flat says so, whatever shape it has."""
+    aten = torch.ops.aten
+    flat = (aten.flatten.using_ints, aten.view.default, aten.reshape.default)
+    for node in graph.nodes:
+        if node.op == "placeholder" and node.users and isinstance(node.meta.get("val"), Tensor):
+            shape = node.meta["val"].shape
+            laid = [user.meta["val"].shape for user in node.users if user.target in flat]
+            if len(laid) == len(node.users) and all(
+                len(own) == 2 and own[1] == shape[1:].numel() for own in laid
+            ):
+                for user in list(node.users):
+                    user.target, user.args = aten.flatten.using_ints, (node, 1)
+
+
+def _is_check(node: fx.Node) -> bool:
+    name = getattr(node.target, "__name__", str(node.target))
+    schema = getattr(node.target, "_schema", None)
+    name = str(schema.name).partition("::")[2] if schema else name
+    return name in _CHECKS and not node.users
+
+
+def _inline(module: fx.GraphModule) -> None:
+    """Put what runs without gradients, or without autocast, where it is called."""
+    graph = module.graph
+    higher = torch.ops.higher_order
+    for node in list(graph.nodes):
+        if node.op != "call_function":
+            continue
+        if node.target is higher.wrap_with_set_grad_enabled:
+            enabled, inner, *arguments = node.args
+        elif node.target is higher.wrap_with_autocast:
+            _device, _dtype, on, _cache, inner, *arguments = node.args
+            if on:
+                raise InputError(
+                    "the network switches autocast on by itself: leave that to chain.autocast"
+                )
+            enabled = True
+        else:
+            continue
+        body = getattr(module, str(inner.target))
+        _inline(body)
+        _copy_body(graph, node, body.graph, arguments, detach=not enabled)
+    for node in list(graph.nodes):
+        if node.op == "get_attr" and not node.users:
+            graph.erase_node(node)
+
+
+def _copy_body(
+    graph: fx.Graph, node: fx.Node, body: fx.Graph, arguments: Sequence[Any], *, detach: bool
+) -> None:
+    known: dict[fx.Node, Any] = {}
+    given = iter(arguments)
+    results: Any = ()
+    with graph.inserting_before(node):
+        for inner in body.nodes:
+            if inner.op == "placeholder":
+                known[inner] = next(given)
+            elif inner.op == "output":
+                results = fx.node.map_arg(inner.args[0], known.__getitem__)
+            else:
+                known[inner] = graph.node_copy(inner, known.__getitem__)
+        if detach:
+            results = fx.node.map_arg(
+                results, lambda n: graph.call_function(torch.ops.aten.detach.default, (n,))
+            )
+    several = isinstance(results, list | tuple)
+    for user in list(node.users):
+        if several and user.op == "call_function" and user.target is operator.getitem:
+            user.replace_all_uses_with(results[user.args[1]])
+            graph.erase_node(user)
+    if not several:
+        node.replace_all_uses_with(results)
+    graph.erase_node(node)

@@ -1,0 +1,81 @@
+"""The self-check: a wrong rule becomes a clear error before anything is learned.
+
+Units are taken away at random, by zeros in the weights that make them and in those that read them;
+the network is made smaller; outputs must be those of the masked one, in double precision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+from torch.utils import _pytree as pytree
+
+from sparsemble.errors import InputError
+from sparsemble.programs import Program
+from sparsemble.structure import Layout, Role
+from sparsemble.structure.compaction import compacted
+
+_MASKINGS = 3
+_TOLERATED = 1e-9
+"""Of the largest output, by which two ways to compute it may differ in double precision."""
+
+
+def check_compaction(program: Program, layout: Layout, *, seed: int = 0) -> None:
+    """Raise `InputError` if the network without some units computes something else."""
+    generator = torch.Generator().manual_seed(seed)
+    tensors = {
+        name: tensor.detach().double() if tensor.is_floating_point() else tensor.detach()
+        for name, tensor in {**dict(program.named_parameters()), **_buffers(program)}.items()
+    }
+    for _ in range(_MASKINGS):
+        masks = random_masks(layout, tensors, generator)
+        pruned = tensors | {name: tensors[name] * mask for name, mask in masks.items()}
+        small = compacted(layout, pruned, masks, program.seen(layout, pruned))
+        whole = Program(program.blueprint, pruned, layout.sizes).eval()
+        less = Program(program.blueprint, small.tensors, small.layout.sizes).eval()
+        inputs = program.blueprint.made_up(seed=seed + 1, dtype=torch.float64)
+        picked = inputs
+        if layout.inputs is not None:
+            picked = [inputs[0].flatten(1).index_select(1, small.kept[layout.inputs.name])]
+        with torch.no_grad():
+            wrong = difference(whole(*inputs), less(*picked))
+        if not wrong <= _TOLERATED:
+            raise InputError(
+                f"the network was traced, but without some of its units its outputs differ by "
+                f"{wrong:.2g}: this is a fault of a rule, not of yours; write a Layout by hand, "
+                "and please report the network"
+            )
+
+
+def random_masks(
+    layout: Layout, tensors: Mapping[str, Tensor], generator: torch.Generator
+) -> dict[str, Tensor]:
+    """Masks without some single weights, and without all that makes or reads some units."""
+    masks = {
+        name: torch.rand(tensors[name].shape, generator=generator) > 0.1 for name in layout.weights
+    }
+    for space in layout.spaces:
+        if space.kind.may_go:
+            for role in (Role.PRODUCER, Role.CONSUMER):
+                gone = torch.rand(space.size, generator=generator) < 0.3
+                for slot in layout.slots_of(space.name, role):
+                    owned = slot.indices(space.size)[gone].flatten()
+                    masks[slot.parameter].index_fill_(slot.dim, owned, False)
+    return masks
+
+
+def difference(first: object, second: object) -> float:
+    """The largest difference of outputs, relative to the largest of them."""
+    worst = 0.0
+    pairs = zip(pytree.tree_leaves(first), pytree.tree_leaves(second), strict=True)
+    for one, other in pairs:
+        if isinstance(one, Tensor) and one.is_floating_point() and one.numel():
+            scale = max(float(one.abs().max()), 1.0)
+            worst = max(worst, float((one - other).abs().max()) / scale)
+    return worst
+
+
+def _buffers(network: nn.Module) -> dict[str, Tensor]:
+    return dict(network.named_buffers())

@@ -1,0 +1,203 @@
+"""Any network, described: its layout and its program, from a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils import _pytree as pytree
+
+from sparsemble.errors import InputError
+from sparsemble.programs import Blueprint, InputRange, Program
+from sparsemble.structure import (
+    Layout,
+    Link,
+    Matrix,
+    Range,
+    Role,
+    Size,
+    Slot,
+    Space,
+    SpaceKind,
+    UnitProduct,
+)
+from sparsemble.tracing.atoms import thin
+from sparsemble.tracing.captured import Captured, capture
+from sparsemble.tracing.naming import module_path
+from sparsemble.tracing.rectangles import owners, settle
+from sparsemble.tracing.resizing import program_graph
+from sparsemble.tracing.rules.recurrent import GATES
+from sparsemble.tracing.spaces import Spaces, find_spaces
+from sparsemble.tracing.uses import Stretch, Use
+from sparsemble.tracing.walk import Walk
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A network as a program, and the layout of its units."""
+
+    program: Program
+    layout: Layout
+
+
+def trace(network: nn.Module, inputs: tuple[Any, ...]) -> Traced:
+    """Trace a network on an example of its inputs, in training and in evaluation.
+
+    Args:
+        network: Left as it is.
+        inputs: Its positional arguments, two examples at least.
+    """
+    leaves = [leaf for leaf in pytree.tree_leaves(inputs) if isinstance(leaf, Tensor)]
+    evaluating = capture(network, inputs, training=False)
+    walk, spaces = _walked(evaluating, leaves)
+    layout = _layout(walk, spaces)
+    training = capture(network, inputs, training=True)
+    other_walk, other = _walked(training, leaves)
+    if _shape_of(other) != _shape_of(spaces):
+        spaces, other = _reconciled(spaces, other)
+    dtype = next((p.dtype for p in network.parameters()), torch.get_default_dtype())
+    blueprint = Blueprint(
+        training=program_graph(other_walk, other, dtype),
+        evaluating=program_graph(walk, spaces, dtype),
+        parameters=frozenset(name for name, _ in network.named_parameters()),
+        frozen=frozenset(n for n, p in network.named_parameters() if not p.requires_grad),
+        aliases=_aliases(network),
+        inputs=tuple(InputRange.of(leaf) for leaf in leaves),
+    )
+    tensors = {name: tensor.detach().clone() for name, tensor in evaluating.tensors.items()}
+    tensors |= {n: t.detach().clone() for n, t in training.tensors.items() if n not in tensors}
+    return Traced(Program(blueprint, tensors, layout.sizes), layout)
+
+
+def _walked(captured: Captured, leaves: Sequence[Tensor]) -> tuple[Walk, Spaces]:
+    walk = Walk(captured, leaves)
+    settle(walk)
+    return walk, find_spaces(walk)
+
+
+def _shape_of(spaces: Spaces) -> object:
+    return sorted((s.name, s.size, s.kind) for s in spaces.spaces), sorted(map(str, spaces.slots))
+
+
+def _reconciled(first: Spaces, second: Spaces) -> tuple[Spaces, Spaces]:
+    raise InputError("the network has other units in training than in evaluation")
+
+
+def _aliases(network: nn.Module) -> tuple[tuple[str, str], ...]:
+    """Further names of tied parameters and buffers."""
+    first = {id(t): n for n, t in (*network.named_parameters(), *network.named_buffers())}
+    every = (
+        *network.named_parameters(remove_duplicate=False),
+        *network.named_buffers(remove_duplicate=False),
+    )
+    return tuple((first[id(t)], name) for name, t in every if first[id(t)] != name)
+
+
+def _layout(walk: Walk, spaces: Spaces) -> Layout:
+    found, slots = list(spaces.spaces), list(spaces.slots)
+    _add_fixed(walk, found, slots)
+    if not any(space.kind is SpaceKind.OUTPUT for space in found):
+        found.append(Space("outputs", _outputs(walk), SpaceKind.OUTPUT, reason="an output"))
+    layout = Layout(
+        tuple(found),
+        tuple(slots),
+        tuple(_matrices(walk, spaces)),
+        name="traced",
+        links=tuple(_link(walk, spaces, use) for use in walk.uses),
+        products=tuple(_products(walk, spaces)),
+    )
+    layout.check(walk.tensors)
+    return layout
+
+
+def _add_fixed(walk: Walk, spaces: list[Space], slots: list[Slot]) -> None:
+    """A space for the rows of weights of which nothing is known: they are pruned all the same."""
+    for use in walk.uses:
+        if not any(s.parameter == use.weight and s.role.is_weight for s in slots):
+            name, dim = f"rows of {use.weight}", use.makes.dim
+            size = walk.tensors[use.weight].shape[dim]
+            spaces.insert(0, Space(name, size, SpaceKind.FIXED, reason="of no regular pattern"))
+            slots.append(Slot(use.weight, dim, name, Role.PRODUCER))
+
+
+def _outputs(walk: Walk) -> int:
+    labels = walk.output_labels
+    return int(labels[0].shape[-1]) if labels and labels[0].ndim else 1
+
+
+def _range(walk: Walk, spaces: Spaces, where: Stretch) -> Range:
+    roots = walk.atoms.roots(walk.atom(where.name, where.dim)).tolist()
+    return Range(spaces.size(roots[: where.start]), spaces.size(roots[: where.stop]))
+
+
+def _link(walk: Walk, spaces: Spaces, use: Use) -> Link:
+    bias = use.bias
+    if bias is not None and bias.name in walk.elements():
+        bias = None  # it is used otherwise, too
+    return Link(
+        weight=use.weight,
+        makes=use.makes.dim,
+        reads=use.reads.dim,
+        rows=_range(walk, spaces, use.makes),
+        columns=_range(walk, spaces, use.reads),
+        bias=None if bias is None else bias.name,
+        bias_rows=None if bias is None else _range(walk, spaces, bias),
+        value=None if use.operand is None else use.operand.name,
+        feature=use.feature,
+        pads=use.pads,
+    )
+
+
+def _matrices(walk: Walk, spaces: Spaces) -> list[Matrix]:
+    """What is multiplied; a recurrent layer's two weights are one matrix."""
+    found: dict[str, Matrix] = {}
+
+    def add(matrix: Matrix) -> None:
+        name, number = matrix.name, 2
+        while name in found:
+            name, number = f"{matrix.name} ({number})", number + 1
+        found[name] = replace(matrix, name=name)
+
+    recurrent = [use for use in walk.uses if use.kind in GATES]
+    for use in walk.uses:
+        if use.kind in GATES:
+            if use.operand is not None:
+                other = next(u for u in recurrent if u.node is use.node and u.operand is None)
+                name = module_path(use.node) or use.node.name
+                weights = (use.weight, other.weight)
+                add(Matrix(name, weights, positions=use.positions))
+            continue
+        length = walk.tensors[use.weight].shape[use.makes.dim]
+        whole = use.makes.start == 0 and use.makes.stop == length
+        add(
+            Matrix(
+                use.weight.removesuffix(".weight"),
+                (use.weight,),
+                positions=use.positions,
+                rows=None if whole else _range(walk, spaces, use.makes),
+                makes=use.makes.dim,
+            )
+        )
+    for own in walk.grouped:
+        add(Matrix(own.weight.removesuffix(".weight"), (own.weight,), positions=own.positions))
+    return list(found.values())
+
+
+def _products(walk: Walk, spaces: Spaces) -> list[UnitProduct]:
+    """Products of two activations: their FLOPs follow the heads."""
+    found = []
+    for number, product in enumerate(walk.products):
+        roots = thin(walk.atoms.roots(product.labels))
+        total = Size(roots.numel() * product.flops // walk.batch)
+        for dim in range(roots.ndim):
+            size = spaces.size(owners(roots, dim).tolist())
+            if not size.is_fixed:
+                each = roots.numel() // roots.shape[dim] * product.flops // walk.batch
+                units = tuple((space, count * each) for space, count in size.each)
+                total = Size(size.fixed * each, units)
+                break
+        found.append(UnitProduct(f"{module_path(product.node)} product {number + 1}", total))
+    return found

@@ -1,0 +1,48 @@
+"""Means, sums and maxima: over positions units go on, over units all of them are needed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, fx
+
+from sparsemble.tracing.naming import operation_name, place
+from sparsemble.tracing.rules.registry import Labels, rule
+from sparsemble.tracing.values import Value
+
+if TYPE_CHECKING:
+    from sparsemble.tracing.walk import Walk
+
+_OF_EQUALS = frozenset(["mean", "amax", "amin", "max", "min", "any", "all", "median"])
+"""Of equal numbers they give that number, however many there are."""
+
+
+@rule(*_OF_EQUALS, "sum", "prod", "var", "std", "var_mean", "linalg_vector_norm", "norm", "nansum",
+      "logsumexp")  # fmt: skip
+def reduction(walk: Walk, node: fx.Node, x: Value, *rest: Any, **named: Any) -> Labels:
+    """Of the dimensions that are reduced."""
+    name, labels = operation_name(node), walk.labelled(x)
+    if rest and isinstance(rest[0], Value):  # the larger of two tensors
+        from sparsemble.tracing.rules.pointwise import pointwise
+
+        return pointwise(walk, node, [x, rest[0]])
+    if name in ("linalg_vector_norm", "norm"):
+        rest = rest[1:]
+    dim = named.get("dim", rest[0] if rest else None)
+    keep = bool(named.get("keepdim", rest[1] if len(rest) > 1 else False))
+    if name in ("var", "std", "var_mean"):
+        keep = bool(named.get("keepdim", False))
+    if dim is None or isinstance(dim, bool) or dim == []:
+        walk.pin(f"reduced to one number by {place(node)}", x)
+        return None
+    dims = tuple(d % labels.ndim for d in ([dim] if isinstance(dim, int) else dim))
+    if walk.atoms.differ_along(labels, dims):
+        walk.pin(f"reduced across the units by {place(node)}", x)
+        reduced: Tensor = torch.full_like(labels.amax(dims, keepdim=keep), -1)
+    else:
+        reduced = labels.amax(dims, keepdim=keep)
+        if name not in _OF_EQUALS:
+            walk.atoms.sum_up(labels)
+    several = name in ("max", "min", "median", "var_mean")
+    return [reduced, reduced] if several else reduced

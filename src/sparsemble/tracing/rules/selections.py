@@ -1,0 +1,46 @@
+"""Operations that pick elements by number."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from torch import fx
+
+from sparsemble.structure import Role
+from sparsemble.tracing.naming import operation_name, place
+from sparsemble.tracing.rules.registry import Labels, rule
+from sparsemble.tracing.values import Value
+
+if TYPE_CHECKING:
+    from sparsemble.tracing.walk import Walk
+
+
+@rule("index", "index_select", "gather", "take_along_dim")
+def index(walk: Walk, node: fx.Node, x: Value, *rest: Any) -> Labels:
+    """Done to the labels, with the real indices; units that change along what is picked stay."""
+    labels = walk.labelled(x)
+    if operation_name(node) == "index":
+        dims = [dim for dim, picked in enumerate(rest[0]) if picked is not None]
+    elif operation_name(node) == "take_along_dim":
+        dims = [rest[1] % labels.ndim]
+    else:
+        dims = [rest[0] % labels.ndim]
+    if walk.atoms.differ_along(labels, dims):
+        walk.pin(f"picked by number in {place(node)}", x)
+    assert callable(node.target)
+    plain = fx.node.map_aggregate(rest, lambda a: a.number if isinstance(a, Value) else a)
+    result: Labels = node.target(labels, *plain)
+    return result
+
+
+@rule("embedding")
+def embedding(walk: Walk, node: fx.Node, weight: Value, ids: Value, *_: Any, **__: Any) -> Labels:
+    """The columns of a table are units that its numbers make."""
+    walk.pin(f"used as an index by {place(node)}", ids)
+    if not weight.is_view or weight.shape != walk.tensors[str(weight.source)].shape:
+        walk.pin(f"a table that is no parameter of its own in {place(node)}", weight)
+        return None
+    assert weight.source is not None
+    columns = walk.atom(weight.source, 1)
+    walk.note(weight.source, 1, Role.PRODUCER)
+    return columns.expand(*ids.shape, len(columns))
