@@ -14,6 +14,8 @@ OWN = (
     "data/",
     "nets/",
     "layouts/",
+    "programs/",
+    "tracing/",
     "recipes/data.py",
     "recipes/networks.py",
     "__init__.py",

@@ -109,7 +109,7 @@ def seen_in(
     network: nn.Module, layout: Layout, tensors: Mapping[str, Tensor]
 ) -> dict[str, Tensor] | None:
     """What products read in a run with these tensors, if the network is one that can be watched."""
-    return network.seen(layout, tensors) if isinstance(network, Program) else None
+    return network.seen_(layout, tensors) if isinstance(network, Program) else None
 
 
 def filled(
@@ -125,7 +125,7 @@ def filled(
     if isinstance(network, Program):
         device = next((t.device for t in tensors_of(network).values()), torch.device("cpu"))
         own = {name: tensor.detach().to(device, copy=True) for name, tensor in tensors.items()}
-        program = Program(network.blueprint, own, network.sizes if sizes is None else sizes)
+        program = Program(network.blueprint_, own, network.sizes_ if sizes is None else sizes)
         return program.train(network.training)
     copied = copy.deepcopy(network)
     load_tensors(copied, tensors)

@@ -35,6 +35,9 @@ class InputRange:
         """The range of a tensor."""
         numbers = tensor.double()
         low, high = (float(numbers.min()), float(numbers.max())) if tensor.numel() else (0.0, 0.0)
+        if not tensor.is_floating_point() and tensor.ndim > 1:
+            # Columns may be of different kinds: what is allowed in all of them.
+            high = float(numbers.flatten(1).amax(0).min())
         return cls(tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), low, high)
 
     def made_up(self, generator: torch.Generator, dtype: torch.dtype) -> Tensor:
@@ -71,6 +74,8 @@ class Blueprint:
 class Program(nn.Module):
     """A network as a graph.
 
+    Names of its own end in an underscore, so that they differ from those of any layer.
+
     Args:
         blueprint: Its computation.
         tensors: Its parameters and buffers by name, of the sizes that go with `sizes`.
@@ -81,66 +86,66 @@ class Program(nn.Module):
         self, blueprint: Blueprint, tensors: Mapping[str, Tensor], sizes: Mapping[str, int]
     ) -> None:
         super().__init__()
-        self.blueprint = blueprint
+        self.blueprint_ = blueprint
         for name, tensor in tensors.items():
-            self._hold(name, tensor)
+            self._hold_(name, tensor)
         for name, alias in blueprint.aliases:
-            self._hold(alias, self._tensor(name))
-        self.resize(sizes)
+            self._hold_(alias, self._tensor_(name))
+        self.resize_(sizes)
 
-    def resize(self, sizes: Mapping[str, int]) -> None:
+    def resize_(self, sizes: Mapping[str, int]) -> None:
         """Compute with so many units from now on; the tensors are the caller's to change."""
-        self.sizes = dict(sizes)
-        graphs = (self.blueprint.training, self.blueprint.evaluating)
+        self.sizes_ = dict(sizes)
+        graphs = (self.blueprint_.training, self.blueprint_.evaluating)
         held = list(dict.fromkeys(name for graph in graphs for name in _held(graph)))
-        self._names = held
-        self._steps = {
-            True: _Compiled(self.blueprint.training, held, self.sizes),
-            False: _Compiled(self.blueprint.evaluating, held, self.sizes),
+        self._names_ = held
+        self._steps_ = {
+            True: _Compiled(self.blueprint_.training, held, self.sizes_),
+            False: _Compiled(self.blueprint_.evaluating, held, self.sizes_),
         }
 
     def forward(self, *inputs: Any, **named: Any) -> Any:
         """What the network returns."""
         given = pytree.tree_leaves((inputs, named))
-        return self._steps[self.training](given, self._tensors())
+        return self._steps_[self.training](given, self._tensors_())
 
     @torch.no_grad()
-    def values(self, inputs: Sequence[Tensor], names: Collection[str]) -> dict[str, Tensor]:
+    def values_(self, inputs: Sequence[Tensor], names: Collection[str]) -> dict[str, Tensor]:
         """What some steps compute in evaluation, by name."""
         seen: dict[str, Tensor] = {}
-        graph = self.blueprint.evaluating
+        graph = self.blueprint_.evaluating
         seen |= {n: x for n, x in zip(graph.inputs, inputs, strict=True) if n in names}
-        self._steps[False](inputs, self._tensors(), (frozenset(names), seen))
+        self._steps_[False](inputs, self._tensors_(), (frozenset(names), seen))
         return seen
 
-    def seen(self, layout: Layout, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def seen_(self, layout: Layout, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """What the products of `layout` read in a run with these tensors, of its sizes."""
         dtype = next((t.dtype for t in tensors.values() if t.is_floating_point()), torch.float32)
-        inputs = self.blueprint.made_up(dtype=dtype)
+        inputs = self.blueprint_.made_up(dtype=dtype)
         if layout.inputs is not None:
             inputs = [inputs[0].flatten(1)[:, : layout.inputs.size]]
         watched = {link.value for link in layout.links if link.value is not None}
-        program = Program(self.blueprint, tensors, layout.sizes).eval()
-        return program.values(inputs, watched)
+        program = Program(self.blueprint_, tensors, layout.sizes).eval()
+        return program.values_(inputs, watched)
 
-    def _tensors(self) -> list[Tensor]:
-        return [self._tensor(name) for name in self._names]
+    def _tensors_(self) -> list[Tensor]:
+        return [self._tensor_(name) for name in self._names_]
 
-    def _tensor(self, name: str) -> Tensor:
+    def _tensor_(self, name: str) -> Tensor:
         path, _, leaf = name.rpartition(".")
         module: nn.Module = self.get_submodule(path) if path else self
         found: Tensor = getattr(module, leaf)
         return found
 
-    def _hold(self, name: str, tensor: Tensor) -> None:
+    def _hold_(self, name: str, tensor: Tensor) -> None:
         *path, leaf = name.split(".")
         module: nn.Module = self
         for part in path:
             if part not in module._modules:
                 module.add_module(part, _Layer())
             module = module.get_submodule(part)
-        if name in self.blueprint.parameters or isinstance(tensor, nn.Parameter):
-            learns = name not in self.blueprint.frozen and tensor.is_floating_point()
+        if name in self.blueprint_.parameters or isinstance(tensor, nn.Parameter):
+            learns = name not in self.blueprint_.frozen and tensor.is_floating_point()
             own = tensor if isinstance(tensor, nn.Parameter) else nn.Parameter(tensor, learns)
             module.register_parameter(leaf, own)
         else:

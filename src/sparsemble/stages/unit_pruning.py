@@ -158,7 +158,7 @@ def _multiplied(layout: Layout) -> set[str]:
 def _remove(masks: Mapping[str, Tensor], layout: Layout, space: str, gone: Tensor) -> None:
     """Take all weights of some units out."""
     for slot in layout.slots:
-        if slot.space == space and slot.role.is_weight:
+        if slot.space == space and layout.is_weight(slot):
             owned = slot.indices(layout.space(space).size)[gone].flatten()
             masks[slot.parameter].index_fill_(slot.dim, owned, False)
 

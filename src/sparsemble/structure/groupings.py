@@ -32,7 +32,7 @@ def outgoing(layout: Layout) -> tuple[Family, ...]:
     found = [
         Family(f"outgoing {space.name}", slots)
         for space in layout.spaces
-        if space.kind.may_go and (slots := layout.slots_of(space.name, Role.CONSUMER))
+        if space.kind.may_go and (slots := _weights(layout, space, Role.CONSUMER))
     ]
     return tuple(found)
 
@@ -42,7 +42,7 @@ def incoming(layout: Layout) -> tuple[Family, ...]:
     found = [
         Family(f"incoming {space.name}", slots)
         for space in layout.spaces
-        if space.kind is SpaceKind.HIDDEN and (slots := layout.slots_of(space.name, Role.PRODUCER))
+        if space.kind is SpaceKind.HIDDEN and (slots := _weights(layout, space, Role.PRODUCER))
     ]
     return tuple(found)
 
@@ -103,8 +103,13 @@ def _name(function: Grouping) -> str:
     return next((name for name, known in GROUPINGS.items() if known is function), own)
 
 
+def _weights(layout: Layout, space: Space, role: Role) -> tuple[Slot, ...]:
+    """The slots of a space with one role that hold weights."""
+    return tuple(slot for slot in layout.slots_of(space.name, role) if layout.is_weight(slot))
+
+
 def _of_unit(layout: Layout, space: Space) -> tuple[Slot, ...]:
-    own = [slot for slot in layout.slots if slot.space == space.name and slot.role.is_weight]
+    own = [s for s in layout.slots if s.space == space.name and layout.is_weight(s)]
     multiplied = {name for matrix in layout.matrices for name in matrix.parameters}
     made = [slot for slot in own if slot.role is Role.PRODUCER]
     # Layers have a row for each unit they make, tables a column.
@@ -119,7 +124,7 @@ def _matrix_families(layout: Layout, *, by_part: bool) -> tuple[Family, ...]:
     elsewhere = {name for matrix in gated for name in matrix.parameters}
     plain: dict[tuple[str, int, str], dict[int, Slot]] = {}
     for slot in layout.slots:
-        if slot.role.is_weight and slot.parameter not in elsewhere:
+        if layout.is_weight(slot) and slot.parameter not in elsewhere:
             by_offset = plain.setdefault((slot.parameter, slot.dim, slot.space), {})
             by_offset[slot.offset] = slot
     # Units of several spaces may stand side by side along one dimension.

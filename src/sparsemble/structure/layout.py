@@ -227,6 +227,9 @@ class Layout:
     """Every product with a weight, of a traced network."""
     products: tuple[UnitProduct, ...] = ()
     """Products without a weight."""
+    constants: frozenset[str] = frozenset()
+    """Tensors that do not learn: they lose units like others, but have no groups, and are neither
+    pruned nor counted."""
     name: str = "custom"
     """The kind of network, so that a saved ensemble can be described again."""
     grouping: str = ""
@@ -235,7 +238,12 @@ class Layout:
     @property
     def weights(self) -> tuple[str, ...]:
         """Parameters that are pruned and counted: all but biases and followers, in slot order."""
-        return tuple(dict.fromkeys(slot.parameter for slot in self.slots if slot.role.is_weight))
+        weights = (slot.parameter for slot in self.slots if self.is_weight(slot))
+        return tuple(dict.fromkeys(weights))
+
+    def is_weight(self, slot: Slot) -> bool:
+        """Is what a slot holds pruned and counted?"""
+        return slot.role.is_weight and slot.parameter not in self.constants
 
     @property
     def inputs(self) -> Space | None:

@@ -52,19 +52,9 @@ class Atoms:
         return own.long()[inverse].view(small.shape).expand(labels.shape)
 
     def unite(self, first: Tensor, second: Tensor) -> None:
-        """Unite two label tensors position by position, as they broadcast.
-
-        A loose atom that meets several units here runs across them: it joins none.
-        """
-        pairs = [(self.root(a), self.root(b)) for a, b in _pairs(first, second)]
-        met: dict[int, set[int]] = {}
-        for a, b in pairs:
-            met.setdefault(a, set()).add(b)
-            met.setdefault(b, set()).add(a)
-        across = {atom for atom in met if atom in self._loose and len(met[atom]) > 1}
-        for a, b in pairs:
-            if a not in across and b not in across:
-                self._join(a, b)
+        """Unite two label tensors position by position, as they broadcast."""
+        for a, b in _pairs(first, second):
+            self._join(a, b)
 
     def _join(self, first: int, second: int) -> None:
         first, second = self.root(first), self.root(second)
@@ -89,7 +79,7 @@ class Atoms:
 
     def differ_along(self, labels: Tensor, dims: Sequence[int]) -> bool:
         """Do units change along `dims`?"""
-        roots = self.roots(labels)
+        roots = collapsed(self.roots(labels))[0]
         return bool((roots.amax(tuple(dims)) != roots.amin(tuple(dims))).any())
 
     def is_loose(self, labels: Tensor) -> Tensor:

@@ -20,6 +20,7 @@ from torch.export import Dim, ExportedProgram, export
 from torch.utils import _pytree as pytree
 
 from sparsemble.errors import InputError
+from sparsemble.tracing.naming import user_line
 from sparsemble.tracing.standins import PackedSequenceError, standing_in, with_real_layers
 
 _CHECKS = (
@@ -29,6 +30,12 @@ _CHECKS = (
     "sym_constrain_range",
     "sym_constrain_range_for_size",
     "_check_is_size",
+)
+
+
+_DEPENDS = (
+    "{} cannot be traced: its computation depends on the values of its data (an `if` on a tensor, "
+    "or .item()): write it with torch.where or masks"
 )
 
 
@@ -45,6 +52,12 @@ class Captured:
     """Names of the other placeholders, in the order of the flattened inputs."""
     outputs: Any
     """What it returns: tuples, lists and dicts of nodes."""
+    learning: frozenset[str]
+    """The tensors that learn: parameters that are not frozen."""
+
+    def learns(self, name: str) -> bool:
+        """Does a tensor learn?"""
+        return name in self.learning
 
 
 def capture(network: nn.Module, inputs: tuple[Any, ...], *, training: bool) -> Captured:
@@ -62,6 +75,9 @@ def capture(network: nn.Module, inputs: tuple[Any, ...], *, training: bool) -> C
     for node in list(graph.nodes):
         if node.op == "call_function" and _is_check(node):
             graph.erase_node(node)
+        elif node.target is torch.ops.aten.item.default:
+            line = user_line(node)
+            raise InputError(_DEPENDS.format(type(network).__name__) + (line and f"; at {line}"))
     with_real_layers(graph)
     _flatten_inputs(graph)
     tensors, held = _tensors(network, exported)
@@ -70,7 +86,8 @@ def capture(network: nn.Module, inputs: tuple[Any, ...], *, training: bool) -> C
     spec = exported.call_spec.out_spec
     assert spec is not None
     outputs = pytree.tree_unflatten(list(result.args[0]), spec)
-    return Captured(graph, tensors, held, tuple(own), outputs)
+    learning = frozenset(n for n, p in network.named_parameters() if p.requires_grad)
+    return Captured(graph, tensors, held, tuple(own), outputs, learning)
 
 
 def _exported(network: nn.Module, inputs: tuple[Any, ...]) -> ExportedProgram:
@@ -110,16 +127,17 @@ def _why(network: nn.Module, error: Exception) -> str:
         "_local_scalar",
     )
     if any(word in text or word in type(error).__name__ for word in dependent):
-        what = (
-            "its computation depends on the values of its data (an `if` on a tensor, or .item()): "
-            "write it with torch.where or masks"
-        )
+        return _DEPENDS.format(name) + _at(error)
     elif "dynamic" in text or "specializ" in text or "Constraints violated" in text:
         what = "its batch dimension must be the first of every input, and may have any size"
     else:
         what = first
+    return f"{name} cannot be traced: {what}{_at(error)}"
+
+
+def _at(error: BaseException) -> str:
     line = _line(error)
-    return f"{name} cannot be traced: {what}{f'; at {line}' if line else ''}"
+    return f"; at {line}" if line else ""
 
 
 def _line(error: BaseException) -> str:

@@ -32,10 +32,10 @@ def check_compaction(program: Program, layout: Layout, *, seed: int = 0) -> None
     for _ in range(_MASKINGS):
         masks = random_masks(layout, tensors, generator)
         pruned = tensors | {name: tensors[name] * mask for name, mask in masks.items()}
-        small = compacted(layout, pruned, masks, program.seen(layout, pruned))
-        whole = Program(program.blueprint, pruned, layout.sizes).eval()
-        less = Program(program.blueprint, small.tensors, small.layout.sizes).eval()
-        inputs = program.blueprint.made_up(seed=seed + 1, dtype=torch.float64)
+        small = compacted(layout, pruned, masks, program.seen_(layout, pruned))
+        whole = Program(program.blueprint_, pruned, layout.sizes).eval()
+        less = Program(program.blueprint_, small.tensors, small.layout.sizes).eval()
+        inputs = program.blueprint_.made_up(seed=seed + 1, dtype=torch.float64)
         picked = inputs
         if layout.inputs is not None:
             picked = [inputs[0].flatten(1).index_select(1, small.kept[layout.inputs.name])]
@@ -60,7 +60,7 @@ def random_masks(
         if space.kind.may_go:
             for role in (Role.PRODUCER, Role.CONSUMER):
                 gone = torch.rand(space.size, generator=generator) < 0.3
-                for slot in layout.slots_of(space.name, role):
+                for slot in filter(layout.is_weight, layout.slots_of(space.name, role)):
                     owned = slot.indices(space.size)[gone].flatten()
                     masks[slot.parameter].index_fill_(slot.dim, owned, False)
     return masks

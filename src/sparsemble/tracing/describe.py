@@ -108,6 +108,7 @@ def _layout(walk: Walk, spaces: Spaces) -> Layout:
         name="traced",
         links=tuple(_link(walk, spaces, use) for use in walk.uses),
         products=tuple(_products(walk, spaces)),
+        constants=frozenset(walk.tensors) - walk.captured.learning,
     )
     layout.check(walk.tensors)
     return layout

@@ -19,8 +19,15 @@ from sparsemble.tracing.walk import Walk
 
 
 def settle(walk: Walk) -> None:
-    """Find the dimension of parameters used like data, and pin units that would leave rags."""
+    """Say what can only be said when all is known.
+
+    Which dimension of parameters used like data runs along units, which operations need all units,
+    and which units would leave rags.
+    """
     _settle_elements(walk)
+    for need in walk.needs:
+        if any(walk.atoms.differ_along(need.labels, (dim,)) for dim in need.dims):
+            walk.atoms.pin(need.labels, need.reason)
     while _pin_ragged(walk):
         pass
 

@@ -53,6 +53,15 @@ class Grouped:
 
 
 @dataclass(frozen=True)
+class Need:
+    """An operation that needs all units along some dimensions, if they change there."""
+
+    labels: Tensor
+    dims: tuple[int, ...]
+    reason: str
+
+
+@dataclass(frozen=True)
 class ActivationProduct:
     """A product of two activations: FLOPs of all elements of what comes out, by their labels."""
 

@@ -23,7 +23,7 @@ from sparsemble.tracing.naming import operation_name, place
 from sparsemble.tracing.rules import RULES, Labels
 from sparsemble.tracing.rules.moves import CREATES, MOVES
 from sparsemble.tracing.rules.pointwise import is_pointwise, pointwise
-from sparsemble.tracing.uses import ActivationProduct, Grouped, Use
+from sparsemble.tracing.uses import ActivationProduct, Grouped, Need, Use
 from sparsemble.tracing.values import Value
 
 _MOST_LOOSE = 200_000
@@ -45,6 +45,7 @@ class Walk:
         self.roles: dict[tuple[str, int], dict[Role, None]] = {}
         self.group_counts: dict[fx.Node, Tensor] = {}
         """Labels of the first channel of every group, of operations that say how many there are."""
+        self.needs: list[Need] = []
         self.result: Any = None
         """What the operation computes whose rule is asked."""
         self.input_labels: list[Tensor] = []
@@ -90,6 +91,10 @@ class Walk:
             if value.source is not None:
                 for dim in range(self.tensors[value.source].ndim):
                     self.atoms.pin(self.atom(value.source, dim), reason)
+
+    def need_all(self, labels: Tensor, dims: Sequence[int], reason: str) -> None:
+        """If units change along `dims` when all is known, those of these labels stay."""
+        self.needs.append(Need(labels, tuple(dim % labels.ndim for dim in dims), reason))
 
     def feed_if_mixed(self, *values: Value) -> None:
         """Units that meet data of no unit have values that are not made by their weights alone."""

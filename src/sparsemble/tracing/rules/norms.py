@@ -50,8 +50,7 @@ def layer_norm(
     labels = walk.labelled(x)
     count = len(shape)
     dims = tuple(range(x.number.ndim - count, x.number.ndim))
-    if walk.atoms.differ_along(labels, dims):
-        walk.pin(f"normalised across the units by {place(node)}", x)
+    walk.need_all(labels, dims, f"normalised across the units by {place(node)}")
     for own in parameters[:2]:
         if isinstance(own, Value):
             if count == 1:
@@ -75,8 +74,7 @@ def along_one_dimension(walk: Walk, node: fx.Node, x: Value, *rest: Any, **named
     if not isinstance(dim, int) or isinstance(dim, bool):
         walk.pin(f"computed along an unknown dimension by {place(node)}", x)
         return None
-    if walk.atoms.differ_along(labels, (dim,)):
-        walk.pin(f"computed across the units by {place(node)}", x)
+    walk.need_all(labels, (dim,), f"computed across the units by {place(node)}")
     if operation_name(node) in ("cumsum", "cumprod"):
         walk.atoms.sum_up(labels)
     if operation_name(node) == "sort":

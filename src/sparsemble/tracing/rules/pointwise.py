@@ -41,40 +41,44 @@ def pointwise(walk: Walk, node: fx.Node, values: Sequence[Value]) -> Tensor | No
     return meet(walk, node, [(value, walk.labelled(value)) for value in values])
 
 
-def meet(walk: Walk, node: fx.Node, operands: Sequence[tuple[Value, Tensor]]) -> Tensor:
+def meet(
+    walk: Walk, node: fx.Node, operands: Sequence[tuple[Value, Tensor]], *, outer: bool = False
+) -> Tensor:
     """Unite labels element by element, as they broadcast; those of what comes out.
 
     An operand that is broadcast over several units (a gate, a temperature) is read by all of them:
-    it stays, and is not united with them. Units that meet values of no unit stay, unless those are
-    broadcast over them.
+    it stays, and is not united with them, except in an `outer` product, whose units all go
+    together. Units that meet values of no unit stay, unless those are broadcast over them.
     """
     shape = torch.broadcast_shapes(*(labels.shape for _, labels in operands))
     result = unlabelled(shape)
+    met = []
     # Those of full shape first: what the others meet are then units.
-    for value, own in sorted(operands, key=lambda pair: pair[1].shape != shape):
-        labels = own.expand(shape)
-        if own.shape != shape:
+    for value, own in sorted(operands, key=lambda pair: _freedom(walk, pair[1], shape)):
+        labels = thin(own.expand(shape))
+        if _freedom(walk, own, shape) and not outer:
             labels = _apart_from_wide(walk, node, value, labels, result)
+        met.append((value, own, labels))
         labels, result = thin(labels), thin(result)
         walk.atoms.unite(labels, result)
         result = _joined(walk, labels, result)
-    for value, own in operands:
-        unknown = (own.expand(shape) == NONE) & (result != NONE)
+    for value, own, labels in met:
+        unknown = (labels == NONE) & (result != NONE)
         if bool(unknown.any()):
             if value.data:
                 walk.atoms.feed(result)
-            if _varies_with(own, result):
-                walk.atoms.pin(result[unknown], f"meets values of no known unit in {place(node)}")
+            lengths = [1] * (result.ndim - own.ndim) + list(own.shape)
+            dims = [dim for dim, length in enumerate(lengths) if length > 1]
+            reason = f"meets values of no known unit in {place(node)}"
+            walk.need_all(torch.where(unknown, result, NONE), dims, reason)
     return result
 
 
-def _varies_with(own: Tensor, result: Tensor) -> bool:
-    """Has an operand elements of its own along a dimension in which units change?"""
-    lengths = [1] * (result.ndim - own.ndim) + list(own.shape)
-    return any(
-        length > 1 and result.stride(dim) and result.shape[dim] > 1
-        for dim, length in enumerate(lengths)
-    )
+def _freedom(walk: Walk, labels: Tensor, shape: torch.Size) -> int:
+    """How little labels say: those of full shape most, those of nothing least."""
+    if bool(walk.atoms.is_loose(labels).any()):
+        return 2
+    return int(labels.shape != shape)
 
 
 def _apart_from_wide(

@@ -56,7 +56,7 @@ def matmul(walk: Walk, node: fx.Node, x: Value, y: Value) -> Labels:
         return None
     first = walk.atoms.along(x.labels, (-1,))
     second = walk.atoms.along(y.labels, (-2,))
-    labels = meet(walk, node, [(x, first), (y, second)])
+    labels = meet(walk, node, [(x, first), (y, second)], outer=True)
     walk.feed_if_mixed(x, y)
     walk.products.append(ActivationProduct(node, labels, 2 * x.shape[-1]))
     return labels
@@ -92,7 +92,7 @@ def einsum(walk: Walk, node: fx.Node, equation: str, operands: Sequence[Value], 
             if letter not in kept:
                 labels = labels.unsqueeze(dim)
         aligned.append((value, labels))
-    result = meet(walk, node, aligned)
+    result = meet(walk, node, aligned, outer=True)
     walk.feed_if_mixed(*operands)
     lengths: dict[str, int] = {}
     for term, value in zip(terms, operands, strict=True):
@@ -231,6 +231,8 @@ def contraction(
         walk.atoms.unite(read, wanted)
         if bool((read == NONE).any()):
             walk.atoms.pin(wanted[read == NONE], f"values of no known unit read by {place(node)}")
+        if not walk.captured.learns(columns.name):
+            walk.atoms.pin(wanted, f"read by numbers that do not learn in {place(node)}")
         walk.note(rows.name, rows.dim, Role.PRODUCER)
         walk.note(columns.name, columns.dim, Role.CONSUMER)
         if positions is None:

@@ -84,6 +84,10 @@ def _units(
     walk.atoms.unite(columns, read)
     if bool((read == NONE).any()):
         walk.atoms.pin(columns[read == NONE], f"values of no known unit read by {place(node)}")
+    if not walk.captured.learns(str(inputs.source)):
+        walk.atoms.pin(columns, f"read by numbers that do not learn in {place(node)}")
+    if not walk.captured.learns(str(recurrent.source)):
+        walk.atoms.pin(unit, f"read by numbers that do not learn in {place(node)}")
     bias = stretch(walk, biases[0], 0) if biases else None
     for weight, operand in ((inputs, x.node), (recurrent, None)):
         rows_of, columns_of = stretch(walk, weight, 0), stretch(walk, weight, 1)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor, fx
+from torch import fx
 
 from sparsemble.tracing.naming import operation_name, place
 from sparsemble.tracing.rules.registry import Labels, rule
@@ -37,12 +36,9 @@ def reduction(walk: Walk, node: fx.Node, x: Value, *rest: Any, **named: Any) -> 
         walk.pin(f"reduced to one number by {place(node)}", x)
         return None
     dims = tuple(d % labels.ndim for d in ([dim] if isinstance(dim, int) else dim))
-    if walk.atoms.differ_along(labels, dims):
-        walk.pin(f"reduced across the units by {place(node)}", x)
-        reduced: Tensor = torch.full_like(labels.amax(dims, keepdim=keep), -1)
-    else:
-        reduced = labels.amax(dims, keepdim=keep)
-        if name not in _OF_EQUALS:
-            walk.atoms.sum_up(labels)
+    walk.need_all(labels, dims, f"reduced across the units by {place(node)}")
+    reduced = labels.amax(dims, keepdim=keep)
+    if name not in _OF_EQUALS:
+        walk.atoms.sum_up(labels)
     several = name in ("max", "min", "median", "var_mean")
     return [reduced, reduced] if several else reduced

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from torch import fx
+from torch import Tensor, fx
 
 from sparsemble.structure import Role
 from sparsemble.tracing.naming import operation_name, place
+from sparsemble.tracing.rules.pointwise import meet
 from sparsemble.tracing.rules.registry import Labels, rule
 from sparsemble.tracing.values import Value
 
@@ -25,11 +26,16 @@ def index(walk: Walk, node: fx.Node, x: Value, *rest: Any) -> Labels:
         dims = [rest[1] % labels.ndim]
     else:
         dims = [rest[0] % labels.ndim]
-    if walk.atoms.differ_along(labels, dims):
-        walk.pin(f"picked by number in {place(node)}", x)
+    if x.is_view:  # of a table every row has the same columns
+        labels = walk.atoms.along(labels, dims).expand(labels.shape)
+    else:
+        walk.need_all(labels, dims, f"picked by number in {place(node)}")
     assert callable(node.target)
-    plain = fx.node.map_aggregate(rest, lambda a: a.number if isinstance(a, Value) else a)
-    result: Labels = node.target(labels, *plain)
+    plain: Any = fx.node.map_aggregate(rest, lambda a: a.number if isinstance(a, Value) else a)
+    result: Tensor = node.target(labels, *plain)
+    if operation_name(node) in ("gather", "take_along_dim"):
+        numbers = next(own for own in rest if isinstance(own, Value))
+        return meet(walk, node, [(x, result), (numbers, walk.labelled(numbers))])
     return result
 
 
