@@ -17,7 +17,7 @@ OWN = (
     "programs/",
     "tracing/",
     "recipes/data.py",
-    "recipes/networks.py",
+    "recipes/networks/",
     "__init__.py",
 )
 """The tasks, their networks and their data, and what a user imports by name."""
