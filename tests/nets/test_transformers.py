@@ -183,3 +183,25 @@ def test_it_learns_to_repeat_the_word_before_the_last():
     text = torch.randint(9, (2, 200)).repeat(15, 1)  # longer than any it has learned from
     predicted = network(text[:-1])[0].argmax(-1)
     assert float((predicted == text[1:])[1:].double().mean()) > 0.95
+
+
+@pytest.mark.parametrize("steps", [1, 5, 40])
+def test_with_the_words_before_a_text_is_read_the_same_however_it_is_cut(steps):
+    network = language_model(layers=2, context=4)  # two layers that look three words back
+    forward = LanguageModelling(words=WORDS, context=6).forward(network)
+    tokens = torch.randint(9, (40, 3))
+    close(torch.cat([forward(part) for part in tokens.split(steps)]), network(tokens)[0])
+    forward.reset()
+    close(forward(tokens[:5]), network(tokens[:5])[0])
+
+
+def test_the_words_before_can_be_handed_to_another():
+    task, network = LanguageModelling(words=WORDS, context=6), language_model()
+    first, second = task.forward(network), task.forward(network)
+    assert first.state() == {}
+    first(torch.randint(9, (8, 3)))
+    second.restore(first.state())
+    tokens = torch.randint(9, (4, 3))
+    assert torch.equal(first(tokens), second(tokens))
+    second.restore({})
+    close(second(tokens), network(tokens)[0])

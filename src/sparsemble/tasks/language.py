@@ -54,6 +54,8 @@ class LanguageModelling(Task):
     jitter: Annotated[float, Field(ge=0, le=MOST_JITTER)] = 0.0
     """How far the cuts between windows are moved at random, anew in every epoch, as a share of a
     window: with 0.25 windows are between half and one and a half times as long."""
+    context: Annotated[int, Field(ge=1)] | None = None
+    """For networks that carry no state: how many of the words before are read with every window."""
     words: SkipJsonSchema[Names | None] = Field(default=None, repr=False)
     """The vocabulary; found in the data."""
 
@@ -65,10 +67,13 @@ class LanguageModelling(Task):
 
     @model_serializer(mode="wrap")
     def _written(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without a jitter of 0, so that runs begun before there was any can go on."""
+        """Without a jitter of 0 and a context of none, so that runs begun before there was any can
+        go on."""
         fields: dict[str, Any] = plain(self)
         if fields.get("jitter") == 0:
             del fields["jitter"]
+        if fields.get("context", 0) is None:
+            del fields["context"]
         return fields
 
     @classmethod
@@ -174,12 +179,13 @@ class LanguageModelling(Task):
     def check(self, network: nn.Module, example: Tensor) -> None:
         """Does the network take tokens and a state, and return logits and a state?"""
         try:
-            logits, _ = network(example, None)
+            logits = self.forward(network)(example)
             fits = logits.shape == (*example.shape, self.outputs)
         except Exception as error:  # whatever a network says of tokens
             raise InputError(
                 "a text needs a network that takes tokens and a state and returns logits and a "
-                f"state, as LanguageModel does; {type(network).__name__} does not: {error}"
+                "state, as LanguageModel does, or, with a task.context, one without a state; "
+                f"{type(network).__name__} does not: {error}"
             ) from None
         if not fits:
             raise InputError(
@@ -190,8 +196,8 @@ class LanguageModelling(Task):
     # Predictions
 
     def forward(self, network: Callable[..., Any]) -> Forward:
-        """Called with the state that the call before left."""
-        return _Carrying(network)
+        """Called with the state that the call before left, or with the words before its own."""
+        return _Carrying(network) if self.context is None else _Rereading(network, self.context)
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Cross-entropy summed over the steps, averaged over the streams."""
@@ -363,6 +369,31 @@ class _Carrying(Forward):
         layers = range(len(tensors) // 2)
         state = tuple((tensors[f"{k}/h"].clone(), tensors[f"{k}/c"].clone()) for k in layers)
         self._state = state or None
+
+
+class _Rereading(Forward):
+    """A network without a state: the last words are read again, before those that follow."""
+
+    def __init__(self, network: Callable[..., Any], context: int) -> None:
+        super().__init__(network)
+        self._context = context
+        self._last: Tensor | None = None
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        read = inputs if self._last is None else torch.cat([self._last, inputs])
+        self._last = read[-self._context :]
+        found = self.network(read)
+        logits: Tensor = found[0] if isinstance(found, tuple) else found
+        return logits[-len(inputs) :]
+
+    def reset(self) -> None:
+        self._last = None
+
+    def state(self) -> dict[str, Tensor]:
+        return {} if self._last is None else {"last": self._last}
+
+    def restore(self, tensors: Mapping[str, Tensor]) -> None:
+        self._last = tensors["last"].clone() if tensors else None
 
 
 def generate(
