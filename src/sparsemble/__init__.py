@@ -37,6 +37,7 @@ _NAMES = {
     "recipes": ("Recipe", "load_recipe"),
     "stages": ("draw_samples", "prune", "retrain"),
     "structure": ("Layout",),
+    "tracing": ("Traced", "describe"),
     "tasks": (
         "Classification",
         "ExampleTask",
@@ -66,6 +67,7 @@ if TYPE_CHECKING:  # the same again, for type checkers: they cannot follow `__ge
     from sparsemble import pages as pages
     from sparsemble import priors as priors
     from sparsemble import processes as processes
+    from sparsemble import programs as programs
     from sparsemble import progress as progress
     from sparsemble import recipes as recipes
     from sparsemble import reports as reports
@@ -79,6 +81,7 @@ if TYPE_CHECKING:  # the same again, for type checkers: they cannot follow `__ge
     from sparsemble import store as store
     from sparsemble import structure as structure
     from sparsemble import tasks as tasks
+    from sparsemble import tracing as tracing
     from sparsemble.data import Corpus as Corpus
     from sparsemble.data import Dataset as Dataset
     from sparsemble.data import Scaling as Scaling
@@ -119,6 +122,8 @@ if TYPE_CHECKING:  # the same again, for type checkers: they cannot follow `__ge
     from sparsemble.tasks import Task as Task
     from sparsemble.tasks import generate as generate
     from sparsemble.tasks import next_words as next_words
+    from sparsemble.tracing import Traced as Traced
+    from sparsemble.tracing import describe as describe
 
     __version__: str
 else:

@@ -206,7 +206,7 @@ def layer(manifest: dict, number: int) -> dict:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda m: m.update(version=3), "version"),
+        (lambda m: m.update(version=4), "version"),
         (lambda m: m.update(surprise=1), "unknown setting 'surprise'"),
         (lambda m: m.pop("sizes"), "missing setting 'sizes'"),
         (lambda m: m["members"].pop(), "more than the manifest needs"),

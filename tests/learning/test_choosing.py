@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import nn
 
 import sparsemble
 from small_runs import network, recipe
@@ -14,6 +15,7 @@ from sparsemble.stages import PruneSettings, Sample
 from sparsemble.structure import Layout
 
 LAYOUT = Layout((), (), ())
+NETWORK = nn.Linear(1, 1)
 
 
 def samples(*chains: int) -> list[Sample]:
@@ -33,14 +35,14 @@ def weights(means: list[Sample] | None) -> list[float] | None:
     ("count", "expected"), [(1, [2.5]), (2, [1.5, 3.5]), (4, [1, 2, 3, 4]), (8, None)]
 )
 def test_neighbours_of_one_chain_are_averaged(count, expected):
-    assert weights(merged(samples(4), count, LAYOUT)) == expected
+    assert weights(merged(samples(4), count, LAYOUT, NETWORK)) == expected
 
 
 @pytest.mark.parametrize(
     ("count", "expected"), [(1, [1.5]), (2, [1.5, 11.5]), (4, [1, 2, 11, 12]), (8, None)]
 )
 def test_samples_of_different_chains_are_never_averaged(count, expected):
-    assert weights(merged(samples(2, 2), count, LAYOUT)) == expected
+    assert weights(merged(samples(2, 2), count, LAYOUT, NETWORK)) == expected
 
 
 def test_the_last_samples_of_every_chain_count_as_many_as_can_be_shared_out():

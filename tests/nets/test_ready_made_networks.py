@@ -16,7 +16,7 @@ from sparsemble.nets import (
     TransformerClassifier,
     TransformerLanguageModel,
 )
-from sparsemble.stages.sampling import _initialise
+from sparsemble.stages.starting import _initialise
 
 
 def pictures() -> Tensor:

@@ -342,7 +342,7 @@ def test_settings_that_make_no_sense_are_refused(changes, message):
 def test_networks_with_buffers_are_refused(data):
     network = nn.Sequential(nn.Linear(6, 4), nn.BatchNorm1d(4), nn.Linear(4, 3))
     plain = nn.Sequential(nn.Linear(6, 4), nn.Linear(4, 3))
-    with pytest.raises(InputError, match=r"buffers \(1.running_mean"):
+    with pytest.raises(InputError, match=r"frozen parameters \(1.running_mean"):
         draw_samples(
             network,
             layout_of(plain),

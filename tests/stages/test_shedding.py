@@ -552,14 +552,14 @@ def test_the_mean_of_samples_has_the_units_of_the_last():
     assert found is not None
     state, member = found
     later = Sample(0, 2, state.part("parameter"), member.origin.units)
-    mean = mean_of([Sample(0, 1, dict(empty.named_parameters())), later], layout)
+    mean = mean_of([Sample(0, 1, dict(empty.named_parameters())), later], layout, network)
     assert mean.units["hidden1"].tolist() == [0, 1, 3]
     inputs = torch.randn(5, 3).double()
     small = with_units(network, layout, mean.parameters, mean.units)
     with torch.no_grad():
         torch.testing.assert_close(small(inputs), empty(inputs), rtol=1e-10, atol=1e-10)
     with pytest.raises(InputError, match="not of one chain"):
-        mean_of([later, Sample(0, 3, parameters)], layout)
+        mean_of([later, Sample(0, 3, parameters)], layout, network)
 
 
 @pytest.mark.parametrize("scope", ["global", "layer"])

@@ -16,6 +16,7 @@ from sparsemble.ensemble.runner import Runner
 from sparsemble.errors import InputError
 from sparsemble.members import Member, Stack, Versions, with_sparse_layers
 from sparsemble.nets.layers import without_addresses
+from sparsemble.programs import Program
 from sparsemble.structure import Layout
 from sparsemble.tasks import Evaluation, Score, Scorer, Task, Uncertainty
 
@@ -236,6 +237,8 @@ def _array(values: Tensor) -> np.ndarray:
 
 def _on_sparse_layers(member: Member) -> Member:
     """The same member, computed by its reduced matrices where that pays."""
+    if isinstance(member.network, Program):
+        return member
     return Member(with_sparse_layers(member), member.layout, member.masks, member.origin)
 
 

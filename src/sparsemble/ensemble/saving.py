@@ -10,12 +10,12 @@ from fixed tables, or from what the caller passes; it never runs code from a fil
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from pydantic import Field
+from pydantic import Field, TypeAdapter
 from torch import Tensor, nn
 
 from sparsemble.data import Scaling
@@ -23,8 +23,10 @@ from sparsemble.ensemble.ensemble import Ensemble
 from sparsemble.errors import CorruptFileError, InputError
 from sparsemble.extensions import described
 from sparsemble.layouts.known import Description, describe_network, rebuild_network
-from sparsemble.members import Member, load_tensors
+from sparsemble.members import Member, load_tensors, tensors_of
 from sparsemble.members.member import Origin
+from sparsemble.programs import Program
+from sparsemble.programs.writing import blueprint_from_json, blueprint_to_json
 from sparsemble.settings import Settings
 from sparsemble.store import (
     StreamReader,
@@ -38,7 +40,8 @@ from sparsemble.store import (
     write_json,
     write_tensors,
 )
-from sparsemble.structure import Layout
+from sparsemble.structure import GROUPINGS, Layout
+from sparsemble.structure.groupings import grouped
 from sparsemble.tasks import TASKS, Task
 from sparsemble.tasks.legacy import task_of_manifest
 
@@ -60,7 +63,7 @@ class Manifest(Settings):
     """What `manifest.json` holds."""
 
     format: Literal["sparsemble-ensemble"] = "sparsemble-ensemble"
-    version: Literal[2] = 2
+    version: Literal[2, 3] = 2
     tensors: str
     tensors_sha256: str
     layout: str
@@ -69,6 +72,10 @@ class Manifest(Settings):
     group_sizes: dict[str, int]
     pruned: list[str]
     task: dict[str, Any]
+    program: dict[str, Any] | None = None
+    """Of traced networks: their program and its layout, common to all members."""
+    buffers: dict[str, str] = Field(default_factory=dict)
+    """Of traced networks: names and types of what is no parameter."""
     members: list[MemberEntry] = Field(min_length=1)
 
 
@@ -99,7 +106,13 @@ def save_ensemble(ensemble: Ensemble, folder: Path) -> None:
 
 def _manifest(ensemble: Ensemble, tensors: str, digest: str) -> Manifest:
     first = ensemble[0]
+    program, buffers = _program_of(first), {}
+    if program is not None:
+        buffers = {n: str(b.dtype).removeprefix("torch.") for n, b in first.network.named_buffers()}
     return Manifest(
+        version=2 if program is None else 3,
+        program=program,
+        buffers=buffers,
         tensors=tensors,
         tensors_sha256=digest,
         layout=first.layout.name,
@@ -111,7 +124,7 @@ def _manifest(ensemble: Ensemble, tensors: str, digest: str) -> Manifest:
         members=[
             MemberEntry(
                 network=describe_network(member.network, member.layout.name),
-                shapes={n: list(p.shape) for n, p in member.network.named_parameters()},
+                shapes={n: list(t.shape) for n, t in tensors_of(member.network).items()},
                 units={space: len(units) for space, units in member.origin.units.items()},
             )
             for member in ensemble
@@ -180,6 +193,8 @@ def _read_files(folder: Path) -> tuple[Manifest, dict[str, Tensor]]:
     file = inside(folder, manifest.tensors)
     tensors, _ = read_tensors(file, manifest.tensors_sha256)
     for name, tensor in tensors.items():
+        if name.startswith("buffers "):
+            continue
         if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
             raise CorruptFileError(f"{file}: {name!r} holds NaN or infinity")
     return manifest, tensors
@@ -248,6 +263,8 @@ def _write_member(member: Member, streams: StreamWriter) -> None:
             values, bits = pack(parameter, member.masks[name])
             streams.add("bits", bits)
         streams.add("values", values)
+    for buffer in member.network.buffers():
+        streams.add(_stream(str(buffer.dtype).removeprefix("torch.")), buffer.flatten())
     for space, units in member.origin.units.items():
         if len(units) < member.origin.sizes[space]:
             streams.add("units", units.to(torch.int32))
@@ -263,7 +280,9 @@ def _read_member(
     parameters, masks = {}, {}
     for name, shape in entry.shapes.items():
         count = torch.Size(shape).numel()
-        if name in manifest.pruned:
+        if name in manifest.buffers:
+            parameters[name] = streams.take(_stream(manifest.buffers[name]), count).view(shape)
+        elif name in manifest.pruned:
             bits = streams.take("bits", -(-count // 8))
             masks[name] = unpack(bits, tuple(shape))
             parameters[name] = streams.values.new_zeros(shape)
@@ -277,17 +296,54 @@ def _read_member(
         units[space] = torch.arange(size) if count == size else streams.take("units", count).long()
         if count < 1 or not _ascending_below(units[space], size):
             raise CorruptFileError(f"a list of kept units of {space!r} is outside the space")
-    network, described = _network(manifest, entry, factory, layout)
-    if set(dict(network.named_parameters())) != set(parameters):
-        raise CorruptFileError("the stored parameters are not those of the described network")
-    load_tensors(network, parameters)
-    described.check(dict(network.named_parameters()))
+    if manifest.program is not None:
+        network, described = _rebuilt_program(manifest, entry, parameters)
+    else:
+        network, described = _network(manifest, entry, factory, layout)
+        if set(dict(network.named_parameters())) != set(parameters):
+            raise CorruptFileError("the stored parameters are not those of the described network")
+        load_tensors(network, parameters)
+    described.check(tensors_of(network))
     if set(described.weights) != set(masks):
         raise CorruptFileError("the masks are not those of the network's weights")
     if {space.name: space.size for space in described.spaces} != entry.units:
         raise CorruptFileError("the lists of kept units do not fit the network")
     origin = Origin(manifest.sizes, units, manifest.group_sizes)
     return Member(network.eval(), described, masks, origin)
+
+
+def _stream(dtype: str) -> str:
+    """The stream of buffers of one type; they may hold infinity, as masks of attention do."""
+    return f"buffers {dtype}"
+
+
+_LAYOUTS = TypeAdapter(Layout)
+
+
+def _program_of(member: Member) -> dict[str, Any] | None:
+    """The program of a traced network, and its layout, at the sizes it had when it was traced."""
+    if not isinstance(member.network, Program):
+        return None
+    whole = member.layout.ungrouped().with_sizes(member.origin.sizes)
+    return {
+        "blueprint": blueprint_to_json(member.network.blueprint_),
+        "layout": _LAYOUTS.dump_python(whole, mode="json"),
+    }
+
+
+def _rebuilt_program(
+    manifest: Manifest, entry: MemberEntry, tensors: Mapping[str, Tensor]
+) -> tuple[nn.Module, Layout]:
+    """A member's program, at its sizes."""
+    assert manifest.program is not None
+    layout: Layout = _LAYOUTS.validate_python(manifest.program["layout"])
+    blueprint = blueprint_from_json(manifest.program["blueprint"], set(layout.sizes))
+    if set(tensors) != blueprint.parameters | set(manifest.buffers):
+        raise CorruptFileError("the stored tensors are not those of the program")
+    if manifest.grouping in GROUPINGS:
+        layout = grouped(layout, manifest.grouping)
+    resized = layout.with_sizes(entry.units)
+    return Program(blueprint, tensors, resized.sizes), resized
 
 
 def _network(

@@ -53,6 +53,18 @@ def feedforward_layout(network: nn.Module) -> Layout:
     return layout
 
 
+def is_feedforward(network: nn.Module) -> bool:
+    """Is it a feed-forward `nn.Sequential`, or meant to be one?"""
+    if type(network) not in (nn.Sequential, nn.Linear):
+        return False
+    layers = [layer for _, layer in flat_layers(network)]
+    known = (nn.Linear, nn.Dropout, nn.Flatten, GaussianNoise, nn.Softmax, nn.LogSoftmax)
+    if not all(type(layer) in known or is_elementwise(layer) for layer in layers):
+        return False
+    linears = [layer for layer in layers if type(layer) is nn.Linear]
+    return len({id(layer) for layer in linears}) == len(linears)
+
+
 def _read(
     network: nn.Module,
 ) -> tuple[list[tuple[str, nn.Linear]], list[list[nn.Module]]]:

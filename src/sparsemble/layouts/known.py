@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from sparsemble.errors import InputError
-from sparsemble.layouts.feedforward import feedforward_layout
+from sparsemble.layouts.feedforward import feedforward_layout, is_feedforward
 from sparsemble.layouts.language import language_layout
 from sparsemble.nets.language_model import LanguageModel
 from sparsemble.nets.layers import build_layer, describe_layer, flat_layers
@@ -33,6 +33,11 @@ class NetworkKind:
     layout: Callable[[nn.Module], Layout]
     describe: Callable[[nn.Module], Description]
     build: Callable[[Description], nn.Module]
+
+
+def is_known(network: nn.Module) -> bool:
+    """Is there a layout for networks of this kind? Others are traced."""
+    return any(kind.fits(network) for kind in KINDS.values())
 
 
 def layout_of(network: nn.Module, grouping: str | Grouping | None = None) -> Layout:
@@ -129,7 +134,7 @@ def _fields(
 KINDS = {
     "feedforward": NetworkKind(
         "outgoing",
-        lambda network: type(network) in (nn.Sequential, nn.Linear),
+        is_feedforward,
         feedforward_layout,
         _describe_layers,
         _build_layers,

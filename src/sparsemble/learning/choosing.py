@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from torch import nn
+
 from sparsemble.stages import Sample
 from sparsemble.stages.samples import mean_of
 from sparsemble.structure import Layout
@@ -63,7 +65,9 @@ def recent(samples: Sequence[Sample]) -> list[Sample]:
     return [sample for own in chains for sample in own[-count:]]
 
 
-def merged(samples: Sequence[Sample], count: int, layout: Layout) -> list[Sample] | None:
+def merged(
+    samples: Sequence[Sample], count: int, layout: Layout, network: nn.Module
+) -> list[Sample] | None:
     """So many means of neighbouring samples; `None` if they cannot be shared out evenly.
 
     Samples of different chains have nothing in common to average: fewer means than chains come
@@ -74,4 +78,5 @@ def merged(samples: Sequence[Sample], count: int, layout: Layout) -> list[Sample
     each, rest = divmod(len(own), count)
     if each == 0 or rest or count % len(chains):
         return None
-    return [mean_of(own[first : first + each], layout) for first in range(0, len(own), each)]
+    parts = (own[first : first + each] for first in range(0, len(own), each))
+    return [mean_of(part, layout, network) for part in parts]

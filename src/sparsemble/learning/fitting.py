@@ -15,13 +15,21 @@ from torch import nn
 from sparsemble.ensemble.cost import EnsembleCost, ensemble_cost
 from sparsemble.errors import InputError
 from sparsemble.layouts import layout_of
+from sparsemble.layouts.known import is_known
+from sparsemble.learning.describing import Tracer
 from sparsemble.learning.rehearsal import rehearse, rehearse_augmentation, rehearse_autocast
-from sparsemble.members import Member, filled, with_units
+from sparsemble.members import Member, filled, tensors_of, with_units
 from sparsemble.nets.layers import without_addresses
 from sparsemble.recipes import Recipe
 from sparsemble.seeds import derive
 from sparsemble.stages import Sample
-from sparsemble.stages.sampling import NetworkSource, initial_network
+from sparsemble.stages.starting import (
+    NetworkSource,
+    TracedSource,
+    check_plain,
+    initial_network,
+    is_plain,
+)
 from sparsemble.stages.unit_pruning import least_flops
 from sparsemble.store import tensor_digest
 from sparsemble.structure import Layout
@@ -62,7 +70,7 @@ class Fitted:
     @property
     def initial_weights(self) -> str:
         """A digest of where the first chain starts."""
-        return tensor_digest({name: p.detach() for name, p in self.blank.named_parameters()})
+        return tensor_digest({n: tensor.detach() for n, tensor in tensors_of(self.blank).items()})
 
     @property
     def dense_cost(self) -> EnsembleCost:
@@ -93,6 +101,7 @@ def fit(
     num_data: int | None = None,
     validation: Any = None,
     device: torch.device | None = None,
+    tracer: Tracer | None = None,
 ) -> Fitted:
     """A first network, its layout and the data, if they go together and with the recipe.
 
@@ -100,16 +109,28 @@ def fit(
     """
     seed = derive(recipe.seed, "chain", 0)
     blank = initial_network(network, 0, seed)
-    layout = _layout(blank, layout, recipe)
     task = task or recipe.task or task_for(data)
-    training = task.training(
-        data,
-        seed=recipe.seed,
-        outputs=layout.outputs.size,
-        num_data=num_data,
-        validation=validation,
-        dtype=next(blank.parameters()).dtype,
-    )
+
+    def training_for(outputs: int | None) -> Training:
+        return task.training(
+            data,
+            seed=recipe.seed,
+            outputs=outputs,
+            num_data=num_data,
+            validation=validation,
+            dtype=next(blank.parameters()).dtype,
+        )
+
+    known = is_known(blank) and is_plain(blank)
+    if layout is None and not known and not isinstance(network, TracedSource):
+        tracer = tracer or Tracer()
+        network, traced = tracer.trace(network, blank, training_for(None))
+        layout = grouped(traced.layout, recipe.grouping or "outgoing")
+        blank = network.traced(blank)
+    else:
+        layout = _layout(blank, layout, recipe)
+        check_plain(blank)
+    training = training_for(layout.outputs.size)
     _check_chains_differ(network, blank, recipe)
     blank = training.task.prepared(blank)
     _check_budget(recipe, blank, layout, training.batches(recipe.chain.batch_size).steps)
@@ -135,7 +156,7 @@ def _layout(blank: nn.Module, layout: Layout | None, recipe: Recipe) -> Layout:
         layout = layout_of(blank, recipe.grouping)
     elif recipe.grouping is not None or not layout.families:
         layout = grouped(layout, recipe.grouping or "outgoing")
-    layout.check(dict(blank.named_parameters()))
+    layout.check(tensors_of(blank))
     if not layout.matrices:
         raise InputError("the layout has no matrices: say what a prediction multiplies by")
     return layout

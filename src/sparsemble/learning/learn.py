@@ -24,6 +24,7 @@ from sparsemble.ensemble.comparison import evidence_of
 from sparsemble.ensemble.saving import described_task
 from sparsemble.errors import DivergedError, InputError
 from sparsemble.learning.choosing import Candidate
+from sparsemble.learning.describing import Tracer
 from sparsemble.learning.diagnostics import Diversity, diagnose
 from sparsemble.learning.findings import Finding
 from sparsemble.learning.fitting import Fitted, fit, held_out
@@ -38,7 +39,7 @@ from sparsemble.runs.disk import check_disk, disk_needed
 from sparsemble.runs.folder import RunFolder
 from sparsemble.seeds import STREAMS
 from sparsemble.stages import Callback, History
-from sparsemble.stages.sampling import NetworkSource
+from sparsemble.stages.starting import NetworkSource
 from sparsemble.structure import Layout
 from sparsemble.tasks import Task, task_for
 
@@ -176,6 +177,7 @@ class _Given:
     validation: Any
     device: torch.device
     callback: Callback
+    tracer: Tracer = field(default_factory=Tracer)
 
     def plan(
         self,
@@ -198,6 +200,7 @@ class _Given:
             device=self.device,
             callback=self.callback,
             folder=trials,
+            tracer=self.tracer,
         )
 
     def learn(self, recipe: Recipe, run: RunFolder | None) -> Learned:
@@ -241,6 +244,7 @@ class _Given:
             self.num_data,
             validation,
             self.device,
+            self.tracer,
         )
 
 

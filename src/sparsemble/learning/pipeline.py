@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -20,7 +20,7 @@ from sparsemble.errors import InputError
 from sparsemble.learning.choosing import IN_TURN, TEACHERS, Candidate, by_chain, merged, recent
 from sparsemble.learning.fitting import Fitted
 from sparsemble.learning.monitor import Monitor
-from sparsemble.members import Member
+from sparsemble.members import Member, tensors_of
 from sparsemble.processes.interrupts import StopRequest
 from sparsemble.recipes import Recipe
 from sparsemble.runs.checkpointing import Checkpointing
@@ -28,6 +28,7 @@ from sparsemble.runs.folder import RunFolder, StageFolder
 from sparsemble.stages import Callback, History, Sample, draw_samples, retrain
 from sparsemble.stages.pruning import PruneSettings, pruned_member, within
 from sparsemble.stages.retraining import retrained_together
+from sparsemble.stages.statistics import has_statistics, re_estimate
 from sparsemble.stages.unit_pruning import least_flops
 from sparsemble.tasks import Evaluation
 
@@ -100,7 +101,7 @@ class Pipeline:
         if how.sparsity is None:
             members = self._prune_to_budget(samples, samples, how)
         else:
-            members = [pruned_member(fitted.dense(sample), how) for sample in samples]
+            members = [self._settled(pruned_member(fitted.dense(s), how)) for s in samples]
         if self.run is not None:
             Ensemble(members, fitted.task).save(self.run.pruned)
         members = [member.to(self.device) for member in members]
@@ -130,9 +131,18 @@ class Pipeline:
         members = [self.fitted.dense(mean) for mean in means]
         *rounds, last = how.shares(len(members))
         for number, share in enumerate(rounds, start=1):
-            members = [within(member, *share).to(self.device) for member in members]
+            members = [self._within(member, share) for member in members]
             self._train(members, samples, f"{name}prune-{number}", epochs=how.between)
-        return [within(member, *last).to(self.device) for member in members]
+        return [self._within(member, last) for member in members]
+
+    def _within(self, member: Member, share: tuple[float | None, float | None]) -> Member:
+        """A member pruned to a share, ready to predict."""
+        return self._settled(within(member, *share))
+
+    def _settled(self, member: Member) -> Member:
+        """A member whose weights have changed, with statistics of its own, where it computes."""
+        batches = self.fitted.training.batches(self.recipe.chain.batch_size)
+        return re_estimate(member.to(self.device), self.fitted.task, batches)
 
     def _choose(self, samples: Sequence[Sample]) -> list[Member]:
         """The members that do best on validation data, of all that are within the budget."""
@@ -146,10 +156,10 @@ class Pipeline:
             )
             return [self.fitted.dense(best).to(self.device) for best in bests]
         samples = recent(samples)
-        teachers = merged(samples, TEACHERS, self.fitted.layout) or samples
+        teachers = self._merged(samples, TEACHERS) or samples
         best: tuple[list[Member], Tensor] | None = None
         for count in IN_TURN:
-            means = merged(samples, count, self.fitted.layout)
+            means = self._merged(samples, count)
             if means is None or not self._is_affordable(how, count):
                 continue
             helped = False
@@ -173,6 +183,17 @@ class Pipeline:
                 f"{fastest:.2g} times as long as the dense network; allow more, or fewer FLOPs"
             )
         return best[0]
+
+    def _merged(self, samples: Sequence[Sample], count: int) -> list[Sample] | None:
+        """So many means of neighbouring samples, with statistics of their own."""
+        fitted = self.fitted
+        means = merged(samples, count, fitted.layout, fitted.blank)
+        if means is None or not has_statistics(fitted.blank):
+            return means
+        return [
+            replace(mean, parameters=tensors_of(self._settled(fitted.dense(mean)).cpu().network))
+            for mean in means
+        ]
 
     def _candidate(self, ensemble: Ensemble, retrained: bool, judged: Evaluation) -> Candidate:
         cost = ensemble.cost
@@ -218,7 +239,7 @@ class Pipeline:
             self._train(members, samples, f"{name}retrain")
             yield members, True
         share = how.shares(len(means))[-1]
-        members = [within(self.fitted.dense(mean), *share).to(self.device) for mean in means]
+        members = [self._within(self.fitted.dense(mean), share) for mean in means]
         self._measure(members, means, f"members-{len(means)}-pruned-at-once")
         yield members, False
 

@@ -29,6 +29,7 @@ from sparsemble.augmentations.augmentation import augmentation_of
 from sparsemble.devices import usable_device
 from sparsemble.ensemble import Budget
 from sparsemble.errors import InputError
+from sparsemble.learning.describing import Tracer
 from sparsemble.learning.fitting import fit, held_out
 from sparsemble.learning.trials import Trial, Trials
 from sparsemble.priors import GroupSparse, NoPrior, Prior
@@ -42,7 +43,7 @@ from sparsemble.stages import (
     PruneSettings,
     RetrainSettings,
 )
-from sparsemble.stages.sampling import NetworkSource
+from sparsemble.stages.starting import NetworkSource
 from sparsemble.structure import Layout
 from sparsemble.tasks import Task, Training, task_for
 
@@ -87,6 +88,7 @@ def plan(
     device: str | torch.device = "cpu",
     callback: Callback | None = None,
     folder: Path | None = None,
+    tracer: Tracer | None = None,
 ) -> Recipe:
     """A recipe for a budget, whose settings short trials have found.
 
@@ -103,6 +105,7 @@ def plan(
         device: Where to compute.
         callback: Told what happens in the trials.
         folder: Where trials are kept, so that none is run again if planning is stopped.
+        tracer: Has traced the network already, perhaps.
     """
     task = task or task_for(data)
     if augment is not None and not isinstance(augment, Augmentation):
@@ -115,8 +118,9 @@ def plan(
         choose=True,
     )
     device = usable_device(device)
+    tracer = tracer or Tracer()
     splits = [
-        fit(network, rest, trial, task, layout, num_data, held, device)
+        fit(network, rest, trial, task, layout, num_data, held, device, tracer)
         for rest, held in _splits(task, data, validation, seed)
     ]
     if splits[0].training.judged() is None:

@@ -6,6 +6,8 @@ from sparsemble.members.compaction import (
     filled,
     load_tensors,
     masked,
+    seen_in,
+    tensors_of,
     with_units,
 )
 from sparsemble.members.member import Member
@@ -22,6 +24,8 @@ __all__ = [
     "filled",
     "load_tensors",
     "masked",
+    "seen_in",
+    "tensors_of",
     "with_sparse_layers",
     "with_units",
 ]

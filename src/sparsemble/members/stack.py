@@ -23,6 +23,7 @@ from torch.func import functional_call
 from sparsemble.members.member import Member, selected
 from sparsemble.nets.gaussian_noise import GaussianNoise
 from sparsemble.nets.layers import flat_layers, is_elementwise
+from sparsemble.programs import Program
 
 _CHUNK = 512
 """Examples computed at a time when predicting: the activations then stay in the CPU's cache."""
@@ -36,7 +37,8 @@ class Stack:
     @staticmethod
     def fits(networks: Sequence[nn.Module]) -> bool:
         """Can such members, or networks, be stacked? Recurrent layers have no batched form."""
-        return not any(isinstance(layer, nn.RNNBase) for layer in networks[0].modules())
+        alone = (nn.RNNBase, Program)
+        return not any(isinstance(layer, alone) for layer in networks[0].modules())
 
     def __init__(self, members: Sequence[Member]) -> None:
         self.members = list(members)

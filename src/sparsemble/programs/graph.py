@@ -7,7 +7,7 @@ that depends on how many units there are is a `Size`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sparsemble.structure import Size
@@ -32,7 +32,8 @@ class Held:
 
 @dataclass(frozen=True)
 class Own:
-    """What the network's own parameters have: their `dtype`, or their `device`."""
+    """What the network's own parameters have: their `dtype` or `device`; or the `momentum` with
+    which it estimates statistics."""
 
     what: str
 
@@ -55,6 +56,18 @@ class Step:
     keywords: tuple[tuple[str, Argument], ...] = ()
     layer: str = ""
     """The module of the user's that it stands for."""
+
+    @property
+    def normalises(self) -> bool:
+        """Does it normalise by statistics that are kept?"""
+        kind = self.operation.removeprefix("aten.").partition(".")[0]
+        return kind in ("batch_norm", "instance_norm") and isinstance(self.arguments[3], Held)
+
+    @property
+    def estimating(self) -> Step:
+        """The same step, which normalises by its batch and keeps the batch's statistics."""
+        changed = (*self.arguments[:5], True, Own("momentum"), *self.arguments[7:])
+        return replace(self, arguments=changed)
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,10 @@ the original's parameters and buffers under their own names; it can be trained, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any
 
 import torch
@@ -16,9 +18,16 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from sparsemble.errors import InputError
-from sparsemble.programs.graph import Constant, Graph, Held, Own, Ref, leaves, mapped
+from sparsemble.programs.graph import Constant, Graph, Held, Own, Ref, Step, leaves, mapped
 from sparsemble.programs.operations import operation
 from sparsemble.structure import Layout, Size
+
+_MOVING_WORDS = """
+    view reshape transpose permute unsqueeze squeeze slice select expand contiguous sym_size to
+    clone flatten unflatten detach split split_with_sizes chunk zeros arange
+"""
+_SILENT = frozenset(_MOVING_WORDS.split())
+"""Operations that a network is read without."""
 
 
 @dataclass(frozen=True)
@@ -29,16 +38,28 @@ class InputRange:
     dtype: str
     low: float
     high: float
+    fixed: tuple[tuple[int, int], ...] = ()
+    """Dimensions, and the lengths they must have: the network was unrolled along them."""
 
     @classmethod
-    def of(cls, tensor: Tensor) -> InputRange:
+    def of(cls, tensor: Tensor, fixed: Sequence[tuple[int, int]] = ()) -> InputRange:
         """The range of a tensor."""
         numbers = tensor.double()
         low, high = (float(numbers.min()), float(numbers.max())) if tensor.numel() else (0.0, 0.0)
         if not tensor.is_floating_point() and tensor.ndim > 1:
             # Columns may be of different kinds: what is allowed in all of them.
             high = float(numbers.flatten(1).amax(0).min())
-        return cls(tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), low, high)
+        dtype = str(tensor.dtype).removeprefix("torch.")
+        return cls(tuple(tensor.shape), dtype, low, high, tuple(fixed))
+
+    def check(self, tensor: Tensor) -> None:
+        """Raise `InputError` if a tensor has another length than it must."""
+        for dim, length in self.fixed:
+            if dim >= tensor.ndim or tensor.shape[dim] != length:
+                raise InputError(
+                    f"an input of shape {tuple(tensor.shape)}: the network was traced with a "
+                    f"length of {length} along dimension {dim}, and depends on it"
+                )
 
     def made_up(self, generator: torch.Generator, dtype: torch.dtype) -> Tensor:
         """A tensor of such numbers; floating ones of another type if so asked."""
@@ -103,11 +124,40 @@ class Program(nn.Module):
             True: _Compiled(self.blueprint_.training, held, self.sizes_),
             False: _Compiled(self.blueprint_.evaluating, held, self.sizes_),
         }
+        self._estimating_: _Compiled | None = None
 
     def forward(self, *inputs: Any, **named: Any) -> Any:
         """What the network returns."""
-        given = pytree.tree_leaves((inputs, named))
-        return self._steps_[self.training](given, self._tensors_())
+        given = [leaf for leaf in pytree.tree_leaves((inputs, named)) if leaf is not None]
+        for own, leaf in zip(self.blueprint_.inputs, given, strict=False):
+            own.check(leaf)
+        steps = self._estimating_ or self._steps_[self.training]
+        return steps(given, self._tensors_())
+
+    @property
+    def has_statistics_(self) -> bool:
+        """Does it normalise by statistics of its data?"""
+        return any(step.normalises for step in self.blueprint_.evaluating.steps)
+
+    @contextmanager
+    def estimating_(self) -> Iterator[Callable[[int], None]]:
+        """Calls now estimate these statistics: say the number of every batch before it, from 0.
+
+        Nothing else is as in training: there is no dropout. Afterwards statistics are the means
+        over the batches.
+        """
+        graph = self.blueprint_.evaluating
+        steps = tuple(step.estimating if step.normalises else step for step in graph.steps)
+        compiled = _Compiled(replace(graph, steps=steps), self._names_, self.sizes_)
+        self._estimating_ = compiled
+
+        def begin(number: int) -> None:
+            compiled.momentum = 1 / (number + 1)
+
+        try:
+            yield begin
+        finally:
+            self._estimating_ = None
 
     @torch.no_grad()
     def values_(self, inputs: Sequence[Tensor], names: Collection[str]) -> dict[str, Tensor]:
@@ -127,6 +177,29 @@ class Program(nn.Module):
         watched = {link.value for link in layout.links if link.value is not None}
         program = Program(self.blueprint_, tensors, layout.sizes).eval()
         return program.values_(inputs, watched)
+
+    def __repr__(self) -> str:
+        """Its layers with the shapes of their tensors, and what is done between them."""
+        lines = [f"{type(self).__name__}("]
+        for layer, steps in groupby(self.blueprint_.evaluating.steps, key=lambda step: step.layer):
+            words = [word for step in steps if (word := self._word_(step))]
+            if words:
+                lines.append(
+                    f"  ({layer}): {', '.join(words)}" if layer else f"  {', '.join(words)}"
+                )
+        return "\n".join([*lines, ")"])
+
+    def _word_(self, step: Step) -> str:
+        """A step as people read it; those that only move data are left out."""
+        kind = step.operation.removeprefix("aten.").partition(".")[0].rstrip("_")
+        shapes = [
+            "×".join(map(str, self._tensor_(leaf.name).shape))
+            for leaf in leaves(step.arguments)
+            if isinstance(leaf, Held)
+        ]
+        if shapes:
+            return f"{kind} {max(shapes, key=len)}"
+        return "" if kind in _SILENT or not step.operation.startswith("aten.") else kind
 
     def _tensors_(self) -> list[Tensor]:
         return [self._tensor_(name) for name in self._names_]
@@ -214,6 +287,8 @@ class _Compiled:
                 (operation(step.operation), arguments, keywords, at[step.name], step.name, ending)
             )
         self._outputs = mapped(graph.outputs, placed)
+        self.momentum = 1.0
+        """Of statistics that are estimated."""
 
     def __call__(
         self,
@@ -233,8 +308,7 @@ class _Compiled:
             if kind is list:
                 return [found(own) for own in argument]
             if kind is Own:
-                assert first is not None
-                return first.dtype if argument.what == "dtype" else first.device
+                return self._own(argument.what, first)
             return argument
 
         for function, arguments, keywords, number, name, ending in self._steps:
@@ -248,6 +322,12 @@ class _Compiled:
             for gone in ending:
                 values[gone] = None
         return mapped(self._outputs, found)
+
+    def _own(self, what: str, first: Tensor | None) -> Any:
+        if what == "momentum":
+            return self.momentum
+        assert first is not None, "a program without parameters"
+        return first.dtype if what == "dtype" else first.device
 
 
 def _used(argument: Any) -> set[str]:

@@ -19,7 +19,7 @@ from sparsemble.ensemble.saving import described_task
 from sparsemble.errors import CorruptFileError, InputError
 from sparsemble.learning.choosing import COUNTS
 from sparsemble.learning.fitting import Fitted
-from sparsemble.members import Member
+from sparsemble.members import Member, tensors_of
 from sparsemble.recipes import Recipe
 from sparsemble.recipes.code import check_named
 from sparsemble.results.result import Result, read_result
@@ -114,7 +114,7 @@ class FinishedRun:
         sizes = whole | {name: len(units) for name, units in sample.units.items()}
         return {
             name: self.layout.shape_with(sizes, name, parameter.shape)
-            for name, parameter in self.blank.named_parameters()
+            for name, parameter in tensors_of(self.blank).items()
         }
 
     def samples(self) -> Iterator[Sample]:
@@ -133,7 +133,9 @@ class FinishedRun:
         read = [read_tensors(inside(file.parent, file.name)) for file in files[-count:]]
         if not count:
             return None
-        return self.fitted.dense(mean_of([sample_of(*own) for own in read], self.layout))
+        return self.fitted.dense(
+            mean_of([sample_of(*own) for own in read], self.layout, self.blank)
+        )
 
     def pruned_member(self, sample: Sample) -> Member:
         """A sample pruned by the recipe and made compact, not yet retrained."""

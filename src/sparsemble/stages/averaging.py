@@ -63,28 +63,20 @@ class WindowMean:
                 mean.copy_(tensors[str(key)])
 
 
-@torch.no_grad()
-def is_useless(
-    mean: Mapping[str, Tensor],
-    parameters: Mapping[str, Tensor],
-    network: nn.Module,
-    task: Task,
-    batches: Batches,
-) -> tuple[bool, float, float]:
-    """Is a mean clearly worse than the iterate, the `parameters` of `network`? Also both losses.
+def is_useless(averaged: float, own: float, guess: float) -> bool:
+    """Is a mean clearly worse than the iterate it ends in?
 
-    Both are measured on the same training batches, without dropout; the network is left as it was.
+    Args:
+        averaged: The mean's loss on some training batches.
+        own: The iterate's on the same.
+        guess: The loss of knowing nothing.
     """
-    iterate = {name: p.detach().clone() for name, p in parameters.items()}
-    own = _loss(network, task, batches)
-    _load(parameters, mean)
-    averaged = _loss(network, task, batches)
-    _load(parameters, iterate)
-    worse = not averaged <= own + _TOLERATED * task.guess(batches)
-    return worse, averaged, own
+    return not averaged <= own + _TOLERATED * guess
 
 
-def _loss(network: nn.Module, task: Task, batches: Batches) -> float:
+@torch.no_grad()
+def loss_of(network: nn.Module, task: Task, batches: Batches) -> float:
+    """The loss on some training batches, without dropout; the network is left as it was."""
     was_training = network.training
     network.eval()
     forward = task.forward(network)
@@ -96,8 +88,3 @@ def _loss(network: nn.Module, task: Task, batches: Batches) -> float:
     ]
     network.train(was_training)
     return sum(losses) / len(losses)
-
-
-def _load(parameters: Mapping[str, Tensor], tensors: Mapping[str, Tensor]) -> None:
-    for name, parameter in parameters.items():
-        parameter.copy_(tensors[name])

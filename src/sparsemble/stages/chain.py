@@ -100,6 +100,7 @@ class Chain:
     def _take(self, subject: Subject) -> None:
         """Move this from now on."""
         self.parameters = dict(subject.parameters)
+        self.others = dict(subject.others)
         self._forward = subject.forward
         self._update = subject.update
         self._flops = subject.flops
@@ -314,15 +315,17 @@ class Chain:
         self._rollbacks = state.numbers["rollbacks"]
         self._lr_factor = state.numbers["lr_factor"]
 
-    def move_to(self, parameters: Mapping[str, Tensor]) -> None:
-        """Set the parameters, as after a finished run; everything else stays."""
+    def move_to(self, tensors: Mapping[str, Tensor]) -> None:
+        """Set all that the network holds, as after a finished run; everything else stays."""
         with torch.no_grad():
-            for name, parameter in self.parameters.items():
-                parameter.copy_(parameters[name])
+            for name, own in {**self.parameters, **self.others}.items():
+                own.copy_(tensors[name])
 
     def _snapshot(self) -> ChainState:
-        """Parameters, sampler, carried state and position; not what a rollback must not undo."""
-        tensors = {f"parameter/{n}": p.detach().clone() for n, p in self.parameters.items()}
+        """What the network holds, sampler, carried state and position, but not what a rollback
+        must not undo."""
+        held = {**self.parameters, **self.others}
+        tensors = {f"parameter/{name}": own.detach().clone() for name, own in held.items()}
         tensors |= {f"carried/{name}": t.clone() for name, t in self._forward.state().items()}
         if self._teacher is not None:
             tensors |= {f"teacher/{name}": t.clone() for name, t in self._teacher.state().items()}
@@ -347,7 +350,7 @@ class Chain:
             subject = self._shedding.restore(state.part("shedding"))
             if subject is not None:
                 self._take(subject)
-        self.move_to({name: state.tensors[f"parameter/{name}"] for name in self.parameters})
+        self.move_to(state.part("parameter"))
         sampler = self._update.sampler.state_dict()
         sampler["state"] = {}
         for key, tensor in state.part("sampler").items():

@@ -27,8 +27,8 @@ from sparsemble.stages.chain import Chain
 from sparsemble.stages.chain_state import ChainIdentity, ChainState
 from sparsemble.stages.divergence import DivergenceSettings
 from sparsemble.stages.samples import Sample
-from sparsemble.stages.sampling import parameters_of
-from sparsemble.stages.subject import Subject
+from sparsemble.stages.sampling import held_by
+from sparsemble.stages.subject import Subject, learning_part
 from sparsemble.stages.teaching import Teacher
 from sparsemble.stages.updates import Update
 from sparsemble.structure import Layout
@@ -67,6 +67,7 @@ class _Group:
 
     members: Sequence[Member]
     parameters: dict[str, Tensor]
+    others: dict[str, Tensor]
     masks: dict[str, Tensor]
     layout: Layout
     batch_dims: int
@@ -136,7 +137,7 @@ def retrain(
         while not chain.run(total):
             pass  # thrown back by a divergence, which the callback was told
         trained.finish()
-        callback.sampled(Sample(number, total, parameters_of(chain)), chain.state)
+        callback.sampled(Sample(number, total, held_by(chain)), chain.state)
 
 
 def retrained_together(members: Sequence[Member]) -> list[Sequence[Member]]:
@@ -149,7 +150,7 @@ def _alone(members: Sequence[Member], task: Task) -> _Group:
     member.train()
     return _Group(
         members,
-        dict(member.network.named_parameters()),
+        *learning_part(member.network),
         member.masks,
         member.layout,
         0,
@@ -164,7 +165,14 @@ def _stacked(members: Sequence[Member], task: Task) -> _Group:
     for parameter in stack.parameters.values():
         parameter.requires_grad_()
     return _Group(
-        members, stack.parameters, stack.masks, stack.layout, 1, Forward(stack), stack.write_back
+        members,
+        stack.parameters,
+        {},
+        stack.masks,
+        stack.layout,
+        1,
+        Forward(stack),
+        stack.write_back,
     )
 
 
@@ -198,6 +206,7 @@ def _chain(
             group.forward,
             Update(sampler, bound),
             sum(member.cost.flops for member in group.members),
+            group.others,
             group.masks,
             group.batch_dims,
         ),

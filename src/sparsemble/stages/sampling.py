@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Self
 
 import torch
 from pydantic import Field, model_validator
-from torch import Tensor, nn
+from torch import Tensor
 
 from sparsemble.augmentations import AnyAugmentation
 from sparsemble.data import Batches
 from sparsemble.devices import usable_device
-from sparsemble.errors import CorruptFileError, InputError
+from sparsemble.errors import CorruptFileError
 from sparsemble.members import Member
 from sparsemble.priors import Prior
 from sparsemble.samplers import AnySampler, AnySchedule, SGLDSettings
 from sparsemble.seeds import derive
 from sparsemble.settings import Positive, Settings
-from sparsemble.stages.averaging import is_useless
+from sparsemble.stages.averaging import is_useless, loss_of
 from sparsemble.stages.callback import Callback
 from sparsemble.stages.chain import Chain
 from sparsemble.stages.chain_state import ChainIdentity, ChainState
@@ -29,12 +28,13 @@ from sparsemble.stages.history import Jump
 from sparsemble.stages.patience import Patience
 from sparsemble.stages.samples import Sample
 from sparsemble.stages.shedding import Shedding
-from sparsemble.stages.subject import Subject
+from sparsemble.stages.starting import NetworkSource, check_plain, initial_network
+from sparsemble.stages.statistics import re_estimate
+from sparsemble.stages.subject import Subject, learning_part
 from sparsemble.stages.updates import PriorStep, Update
 from sparsemble.structure import Layout
 from sparsemble.tasks import Task
 
-NetworkSource = nn.Module | Callable[[], nn.Module]
 """A network, or a function that makes a freshly initialised one."""
 
 
@@ -144,6 +144,7 @@ def draw_samples(
             continue
         chain_seed = derive(seed, "chain", number)
         moving = task.prepared(initial_network(network, number, chain_seed)).to(device)
+        check_plain(moving)
         whole = Member.dense(moving, layout).to(device)
         identity = ChainIdentity("chain", number, chain_seed)
         chain, shedding = _started(whole, task, batches, prior, settings, identity, callback)
@@ -199,7 +200,7 @@ def _started(
 
     def subject(member: Member) -> Subject:
         member.train()
-        parameters = dict(member.network.named_parameters())
+        parameters, others = learning_part(member.network)
         sampler = settings.sampler.build(
             parameters.values(),
             lr=settings.schedule(0),
@@ -208,7 +209,7 @@ def _started(
         )
         bound = prior.bind(member.layout, parameters, sizes=member.origin.group_sizes)
         update = Update(sampler, bound, every=settings.every, prior_step=settings.prior_step)
-        return Subject(parameters, task.forward(member), update, member.cost.flops)
+        return Subject(parameters, task.forward(member), update, member.cost.flops, others)
 
     after = settings.shed_after
     shedding = None if after is None else Shedding(whole, subject, after)
@@ -230,65 +231,26 @@ def _started(
 
 
 def _collected(
-    chain: Chain, network: nn.Module, task: Task, batches: Batches, callback: Callback
+    chain: Chain, member: Member, task: Task, batches: Batches, callback: Callback
 ) -> dict[str, Tensor]:
     """The mean of the window that ends here, or, if it is useless, the chain's own parameters."""
+    iterate = held_by(chain)
     if chain.mean is None:
-        return parameters_of(chain)
+        return iterate
+    own = loss_of(member, task, batches)
     mean = dict(zip(chain.parameters, chain.mean.value(), strict=True))
-    useless, own, iterate = is_useless(mean, chain.parameters, network, task, batches)
-    if useless:
-        callback.jumped(Jump("chain", chain.identity.number, chain.step, own, iterate))
-        return parameters_of(chain)
-    return {name: tensor.cpu() for name, tensor in mean.items()}
+    chain.move_to(iterate | mean)
+    re_estimate(member, task, batches)
+    averaged = loss_of(member, task, batches)
+    sample = held_by(chain)
+    chain.move_to(iterate)
+    if is_useless(averaged, own, task.guess(batches)):
+        callback.jumped(Jump("chain", chain.identity.number, chain.step, averaged, own))
+        return iterate
+    return sample
 
 
-def initial_network(source: NetworkSource, number: int, seed: int) -> nn.Module:
-    """A network for a chain: made by the caller's function, or a copy of the caller's network.
-
-    The first chain starts from the given weights, the others from freshly initialised ones.
-    """
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(derive(seed, "weights"))
-        if not isinstance(source, nn.Module):
-            network = copy.deepcopy(source())  # which may be a network of the caller's
-            if not isinstance(network, nn.Module):
-                raise InputError(f"a network is needed, not {type(network).__name__}")
-        else:
-            network = copy.deepcopy(source)
-            if number > 0:
-                _initialise(network)
-    frozen = [name for name, p in network.named_parameters() if not p.requires_grad]
-    if frozen:
-        raise InputError(
-            f"parameter {frozen[0]!r} is frozen (requires_grad=False): samples of the posterior "
-            "need all of them to move"
-        )
-    if any(True for _ in network.buffers()):
-        names = ", ".join(name for name, _ in network.named_buffers())
-        raise InputError(
-            f"the network has buffers ({names}), which samples of its weights would not carry; "
-            "replace batch normalisation by a normalisation without running statistics"
-        )
-    return network
-
-
-def _initialise(module: nn.Module, name: str = "") -> None:
-    """Draw new weights; a module that resets itself as a whole does, any other its parts."""
-    reset = getattr(module, "reset_parameters", None)
-    if reset is not None:
-        reset()
-        return
-    if any(True for _ in module.parameters(recurse=False)):
-        raise InputError(
-            f"module {name or type(module).__name__!r} has parameters but no reset_parameters(): "
-            "give a function that makes a fresh network, so that every chain can start from its "
-            "own weights"
-        )
-    for part, child in module.named_children():
-        _initialise(child, f"{name}.{part}" if name else part)
-
-
-def parameters_of(chain: Chain) -> dict[str, Tensor]:
+def held_by(chain: Chain) -> dict[str, Tensor]:
     """A copy of where the chain stands."""
-    return {name: p.detach().cpu().clone() for name, p in chain.parameters.items()}
+    held = {**chain.parameters, **chain.others}
+    return {name: own.detach().cpu().clone() for name, own in held.items()}

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from sparsemble.errors import InputError
-from sparsemble.members import Member, with_units
+from sparsemble.members import Member, seen_in, tensors_of, with_units
 from sparsemble.stages.chain_state import ChainIdentity, ChainState
 from sparsemble.stages.history import Shed
 from sparsemble.stages.subject import Subject
@@ -65,7 +65,8 @@ class Shedding:
         layout, parameters = self.member.layout, state.part("parameter")
         ripe = {name: count >= self._after for name, count in self._counts.items()}
         emptied = _emptied(layout, parameters, ripe)
-        kept = _kept(layout, emptied)
+        seen = self._seen(emptied)
+        kept = _kept(layout, emptied, seen)
         if all(len(kept[space.name]) == space.size for space in layout.spaces):
             return None
         buffers = {
@@ -75,14 +76,35 @@ class Shedding:
         units = {name: self.member.origin.units[name][kept[name]] for name in kept}
         counts = {f.name: self._counts[f.name][kept[f.space]] for f in layout.families}
         parts = {
-            "parameter": narrowed(layout, emptied, kept),
+            "parameter": narrowed(layout, emptied, kept, seen),
             "sampler": buffers,
             "noise": state.part("noise"),
-            "mean": _cut_mean(state.part("mean"), list(parameters), layout, kept),
+            "mean": self._cut_mean(state.part("mean"), parameters, ripe, kept),
             "shedding": _tensors(units, counts),
         }
         tensors = [_named(part, own) for part, own in parts.items()]
         return ChainState({k: t for own in tensors for k, t in own.items()}, state.numbers)
+
+    def _seen(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor] | None:
+        """What products read with these tensors, where that can be seen."""
+        plain = {name: tensor.cpu() for name, tensor in tensors.items()}
+        return seen_in(self.member.network, self.member.layout, plain)
+
+    def _cut_mean(
+        self,
+        means: Mapping[str, Tensor],
+        parameters: Mapping[str, Tensor],
+        ripe: Mapping[str, Tensor],
+        kept: Mapping[str, Tensor],
+    ) -> dict[str, Tensor]:
+        """The mean of a window, whose tensors go by number, without the units that are not kept."""
+        if not means:
+            return {}
+        names, layout = list(parameters), self.member.layout
+        whole = {**parameters, **{names[int(n)]: mean for n, mean in means.items()}}
+        seen = self._seen(_emptied(layout, whole, ripe))
+        smaller = narrowed(layout, whole, kept, seen)
+        return {number: smaller[names[int(number)]] for number in means}
 
     def state(self) -> dict[str, Tensor]:
         """The units there are, and for how long groups have been at zero."""
@@ -101,8 +123,8 @@ class Shedding:
             return None
         network = self._whole.network
         parameters = {
-            name: cut(parameter.detach(), name, layout, units)
-            for name, parameter in network.named_parameters()
+            name: cut(tensor.detach(), name, layout, units)
+            for name, tensor in tensors_of(network).items()
         }
         self.member = with_units(network, layout, parameters, units)
         self.member.to(next(network.parameters()).device)
@@ -131,10 +153,13 @@ class Shedding:
         return 1 - (1 - near_zero) * left / whole if whole else near_zero
 
 
-def _kept(layout: Layout, parameters: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _kept(
+    layout: Layout, parameters: Mapping[str, Tensor], seen: Mapping[str, Tensor] | None
+) -> dict[str, Tensor]:
     """The units that outputs depend on, and all of a space of which that is none: it would only be
     left for its shape, and pruning sees to it."""
-    staying = survivors(layout, {name: tensor.cpu() for name, tensor in parameters.items()})
+    plain = {name: tensor.cpu() for name, tensor in parameters.items()}
+    staying = survivors(layout, plain, seen)
     whole = {name: torch.arange(layout.space(name).size) for name in staying.dead}
     return staying.kept | whole
 
@@ -158,16 +183,6 @@ def _cut_buffer(
             "only shed if buffers have their parameter's shape; leave chain.shed_after out"
         )
     return buffer
-
-
-def _cut_mean(
-    means: Mapping[str, Tensor], names: Sequence[str], layout: Layout, kept: Mapping[str, Tensor]
-) -> dict[str, Tensor]:
-    """The mean of a window, whose tensors go by number."""
-    if not means:
-        return {}
-    smaller = narrowed(layout, {names[int(n)]: mean for n, mean in means.items()}, kept)
-    return {number: smaller[names[int(number)]] for number in means}
 
 
 def _emptied(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from torch import Tensor
+from torch import Tensor, nn
 
+from sparsemble.members import tensors_of
 from sparsemble.stages.updates import Update
 from sparsemble.tasks import Forward
 
@@ -23,7 +24,16 @@ class Subject:
     """Moves them by their gradients, by a prior and by noise."""
     flops: float
     """Of a forward pass on one example."""
+    others: Mapping[str, Tensor] = field(default_factory=dict)
+    """What else the network holds: statistics that change with every batch, frozen parameters."""
     masks: Mapping[str, Tensor] = field(default_factory=dict)
     """Weights that take part; gradients of the others are left out."""
     batch_dims: int = 0
     """How many leading dimensions of the parameters count members."""
+
+
+def learning_part(network: nn.Module) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """The parameters that learn, and all else that a network holds."""
+    learning = {name: p for name, p in network.named_parameters() if p.requires_grad}
+    others = {name: t for name, t in tensors_of(network).items() if name not in learning}
+    return dict(learning), others

@@ -134,25 +134,31 @@ def _saved(
     layout: Layout, shapes: Mapping[str, torch.Size], sizes: Mapping[str, int]
 ) -> dict[str, float]:
     """FLOPs that one unit of each space takes, all others being left at `sizes`."""
-    multiplied = _multiplied(layout)
-    saved = {space.name: 0.0 for space in layout.spaces}
-    for slot in layout.slots:
-        if slot.role.is_weight and slot.parameter in multiplied:
-            shape = layout.shape_with(sizes, slot.parameter, shapes[slot.parameter])
-            each = math.prod(shape) / max(shape[slot.dim], 1)
-            saved[slot.space] += 2 * each * slot.tile * slot.block
+    whole = _flops(layout, shapes, sizes)
+    saved = {}
+    for space in layout.spaces:
+        # Of the last one, what it takes beside the others that are left.
+        step = -1 if sizes[space.name] > 1 else 1
+        other = {**sizes, space.name: sizes[space.name] + step}
+        saved[space.name] = float(abs(_flops(layout, shapes, other) - whole))
     return saved
 
 
 def _flops(layout: Layout, shapes: Mapping[str, torch.Size], sizes: Mapping[str, int]) -> int:
-    return sum(
-        2 * math.prod(layout.shape_with(sizes, name, shapes[name])) for name in _multiplied(layout)
-    )
-
-
-def _multiplied(layout: Layout) -> set[str]:
-    """The weights that a prediction multiplies by; of an embedding it only picks rows."""
-    return {name for matrix in layout.matrices for name in matrix.parameters}
+    """What a network of these sizes takes for one example, all its weights being there."""
+    total = sum(product.flops.at(sizes) for product in layout.products)
+    for matrix in layout.matrices:
+        if matrix.area is not None:
+            rows_of, columns_of = matrix.area
+            total += 2 * rows_of.at(sizes) * columns_of.at(sizes) * matrix.positions
+            continue
+        for name in matrix.parameters:
+            shape = layout.shape_with(sizes, name, shapes[name])
+            if matrix.rows is not None:
+                rows = matrix.rows.at(sizes)
+                shape[matrix.makes] = rows.stop - rows.start
+            total += 2 * math.prod(shape) * matrix.positions // matrix.part.count
+    return total
 
 
 def _remove(masks: Mapping[str, Tensor], layout: Layout, space: str, gone: Tensor) -> None:

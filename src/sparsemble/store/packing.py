@@ -36,7 +36,7 @@ class StreamWriter:
 
     def add(self, stream: str, numbers: Tensor) -> None:
         """Append to a stream."""
-        self._parts[stream].append(numbers.detach().cpu())
+        self._parts.setdefault(stream, []).append(numbers.detach().cpu())
 
     def tensors(self) -> dict[str, Tensor]:
         """One flat tensor per stream; index lists in 16 bits where they fit."""

@@ -62,6 +62,9 @@ def measure(layout: Layout, masks: Mapping[str, Tensor]) -> Cost:
 
 def _smallest(layout: Layout, matrix: Matrix, masks: Mapping[str, Tensor]) -> tuple[int, int]:
     """Rows and columns of the smallest sub-matrix that holds all kept weights."""
+    if matrix.area is not None:
+        rows, columns = matrix.area
+        return rows.at(layout.sizes), columns.at(layout.sizes)
     parts = []
     for name in matrix.parameters:
         part = matrix.part.of(masks[name]).movedim(matrix.makes, 0).flatten(1)

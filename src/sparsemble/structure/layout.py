@@ -166,6 +166,8 @@ class Matrix:
     """Its rows among those of its one parameter, if they are not all."""
     makes: int = 0
     """The dimension of its parameters that counts rows; all others together are columns."""
+    area: tuple[Size, Size] | None = None
+    """Rows and columns of one that does not learn, and therefore has no mask."""
 
     def split(self) -> tuple[Matrix, ...]:
         """Its parts, each a matrix."""

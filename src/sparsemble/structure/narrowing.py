@@ -9,6 +9,7 @@ from torch import Tensor
 
 from sparsemble.structure.constants import constants
 from sparsemble.structure.layout import Layout
+from sparsemble.structure.readings import Seen, constants_read
 
 
 def cut(tensor: Tensor, name: str, layout: Layout, kept: Mapping[str, Tensor]) -> Tensor:
@@ -21,13 +22,25 @@ def cut(tensor: Tensor, name: str, layout: Layout, kept: Mapping[str, Tensor]) -
 
 
 def narrowed(
-    layout: Layout, parameters: Mapping[str, Tensor], kept: Mapping[str, Tensor]
+    layout: Layout,
+    parameters: Mapping[str, Tensor],
+    kept: Mapping[str, Tensor],
+    seen: Seen | None = None,
 ) -> dict[str, Tensor]:
-    """Parameters without all other units; what those emit of themselves goes into the biases.
+    """Tensors without all other units; what those emit of themselves goes into the biases.
 
     Outputs stay the same if nothing that is kept reads the others, or they have no inputs.
+
+    Args:
+        layout: Of the network.
+        parameters: Its tensors.
+        kept: The units of every space that stay.
+        seen: As for `survivors`.
     """
-    gain = constants(layout, parameters, kept)
+    if seen is None:
+        gain = constants(layout, parameters, kept)
+    else:
+        gain = constants_read(layout, parameters, kept, seen)
     return {
         name: cut(tensor + gain[name] if name in gain else tensor, name, layout, kept)
         for name, tensor in parameters.items()

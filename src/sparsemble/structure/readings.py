@@ -36,19 +36,47 @@ def fold_read(
             idle = ~has_incoming(layout, tensors, space, folded) & ~folded[space.name]
             if not idle.any():
                 continue
-            readers = [
-                (slot, link, _read(layout, space, slot, link, tensors, seen))
-                for slot in layout.slots_of(space.name, Role.CONSUMER)
-                for link in layout.links
-                if (link.weight, link.reads) == (slot.parameter, slot.dim)
-            ]
-            for (_, link, values), others in zip(readers, _sharing(layout, readers), strict=True):
-                idle &= _can_fold(space, link, values, others)
+            readers = _readers(layout, space, tensors, seen)
+            idle &= _can_be_folded(layout, space, readers)
             if idle.any():
                 _add(layout, readers, idle, tensors, gain)
                 folded[space.name] = folded[space.name] | idle
                 changed = True
     return folded, gain
+
+
+def constants_read(
+    layout: Layout, tensors: Mapping[str, Tensor], kept: Mapping[str, Tensor], seen: Seen
+) -> dict[str, Tensor]:
+    """What the biases gain if all units but `kept` ones go, as far as they emit constants."""
+    gain: dict[str, Tensor] = {}
+    for space in layout.spaces:
+        gone = torch.ones(space.size, dtype=torch.bool).index_fill(0, kept[space.name].cpu(), False)
+        if space.kind is SpaceKind.HIDDEN and gone.any():
+            readers = _readers(layout, space, tensors, seen)
+            _add(layout, readers, gone & _can_be_folded(layout, space, readers), tensors, gain)
+    return gain
+
+
+_Readers = Sequence[tuple[Slot, Link, Tensor]]
+"""Where units are read, by which product, and what it reads of each."""
+
+
+def _readers(layout: Layout, space: Space, tensors: Mapping[str, Tensor], seen: Seen) -> _Readers:
+    return [
+        (slot, link, _read(layout, space, slot, link, tensors, seen))
+        for slot in layout.slots_of(space.name, Role.CONSUMER)
+        for link in layout.links
+        if (link.weight, link.reads) == (slot.parameter, slot.dim)
+    ]
+
+
+def _can_be_folded(layout: Layout, space: Space, readers: _Readers) -> Tensor:
+    """Units whose constants can go into the biases of all that reads them."""
+    can = torch.ones(space.size, dtype=torch.bool)
+    for (_, link, values), others in zip(readers, _sharing(layout, readers), strict=True):
+        can &= _can_fold(space, link, values, others)
+    return can
 
 
 def _read(
@@ -84,7 +112,7 @@ def _can_fold(space: Space, link: Link, values: Tensor, others: Sequence[Tensor]
     return known
 
 
-def _sharing(layout: Layout, readers: Sequence[tuple[Slot, Link, Tensor]]) -> list[list[Tensor]]:
+def _sharing(layout: Layout, readers: _Readers) -> list[list[Tensor]]:
     """For each product what others read that share its bias; NaN if that is for another weight."""
     result = []
     for slot, link, values in readers:
@@ -108,7 +136,7 @@ def _sharing(layout: Layout, readers: Sequence[tuple[Slot, Link, Tensor]]) -> li
 
 def _add(
     layout: Layout,
-    readers: Sequence[tuple[Slot, Link, Tensor]],
+    readers: _Readers,
     idle: Tensor,
     tensors: Mapping[str, Tensor],
     gain: dict[str, Tensor],

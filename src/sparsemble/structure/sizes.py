@@ -29,6 +29,10 @@ class Size:
         each = tuple((space, count) for space, count in sorted(counts.items()) if count)
         return Size(self.fixed + other.fixed, each)
 
+    def __mul__(self, factor: int) -> Size:
+        each = tuple((space, count * factor) for space, count in self.each)
+        return Size(self.fixed * factor, each)
+
     @property
     def is_fixed(self) -> bool:
         """Is it the same for all sizes?"""

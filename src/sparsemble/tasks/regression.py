@@ -25,6 +25,7 @@ from sparsemble.data.rows import Rows
 from sparsemble.errors import InputError
 from sparsemble.nets.gaussian_noise import GaussianNoise
 from sparsemble.pages.blocks import Section
+from sparsemble.programs import Program
 from sparsemble.settings import Names
 from sparsemble.tasks.examples import ExampleTask
 from sparsemble.tasks.mixtures import Mixture
@@ -112,8 +113,8 @@ class Regression(ExampleTask):
 
     def prepared(self, network: nn.Module) -> nn.Module:
         """A network of means gets the noise as one more layer."""
-        if self.noise == "predicted" or _ends_in_noise(network):
-            return network
+        if self.noise == "predicted" or _ends_in_noise(network) or isinstance(network, Program):
+            return network  # a program was prepared before it was traced
         if type(network) is nn.Linear:
             network = nn.Sequential(network)
         if type(network) is not nn.Sequential:

@@ -20,7 +20,7 @@ from torch.export import Dim, ExportedProgram, export
 from torch.utils import _pytree as pytree
 
 from sparsemble.errors import InputError
-from sparsemble.tracing.naming import user_line
+from sparsemble.tracing.naming import module_path, operation_name, user_line
 from sparsemble.tracing.standins import PackedSequenceError, standing_in, with_real_layers
 
 _CHECKS = (
@@ -52,6 +52,8 @@ class Captured:
     """Names of the other placeholders, in the order of the flattened inputs."""
     outputs: Any
     """What it returns: tuples, lists and dicts of nodes."""
+    fixed: tuple[tuple[tuple[int, int], ...], ...]
+    """Of every input the dimensions that cannot have another length, and that length."""
     learning: frozenset[str]
     """The tensors that learn: parameters that are not frozen."""
 
@@ -86,8 +88,10 @@ def capture(network: nn.Module, inputs: tuple[Any, ...], *, training: bool) -> C
     spec = exported.call_spec.out_spec
     assert spec is not None
     outputs = pytree.tree_unflatten(list(result.args[0]), spec)
+    _refuse_softmax(result)
     learning = frozenset(n for n, p in network.named_parameters() if p.requires_grad)
-    return Captured(graph, tensors, held, tuple(own), outputs, learning)
+    fixed = tuple(_fixed(n) for n in graph.nodes if n.op == "placeholder" and n.name in own)
+    return Captured(graph, tensors, held, tuple(own), outputs, fixed, learning)
 
 
 def _exported(network: nn.Module, inputs: tuple[Any, ...]) -> ExportedProgram:
@@ -175,6 +179,24 @@ def _tensors(
         tensors[own] = constants[name].detach().clone()
         held[placeholder] = own
     return tensors, held
+
+
+def _fixed(node: fx.Node) -> tuple[tuple[int, int], ...]:
+    value = node.meta["val"]
+    if not isinstance(value, Tensor):
+        return ()
+    return tuple((dim, n) for dim, n in enumerate(value.shape) if isinstance(n, int))
+
+
+def _refuse_softmax(result: fx.Node) -> None:
+    """Networks return logits."""
+    for node in result.all_input_nodes:
+        if node.target is torch.ops.aten.softmax.int:
+            where = module_path(node)
+            raise InputError(
+                f"{where or 'the network'} ends in a {operation_name(node)}: networks return "
+                "logits, the ensemble turns them into probabilities itself; remove this layer"
+            )
 
 
 def _flatten_inputs(graph: fx.Graph) -> None:

@@ -7,6 +7,7 @@ the network is made smaller; outputs must be those of the masked one, in double 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -47,6 +48,24 @@ def check_compaction(program: Program, layout: Layout, *, seed: int = 0) -> None
                 f"{wrong:.2g}: this is a fault of a rule, not of yours; write a Layout by hand, "
                 "and please report the network"
             )
+
+
+def check_program(program: Program, network: nn.Module, inputs: tuple[Any, ...]) -> None:
+    """Raise `InputError` if a program computes something else than the network it was traced of."""
+    was_training = network.training
+    network.eval()
+    program.eval()
+    try:
+        with torch.no_grad():
+            wrong = difference(network(*inputs), program(*inputs))
+    finally:
+        network.train(was_training)
+    own = next((p.dtype for p in network.parameters()), torch.float32)
+    if not wrong <= 100 * torch.finfo(own).eps:
+        raise InputError(
+            f"{type(network).__name__} computes something else than its trace, by {wrong:.2g}: "
+            "does it depend on chance in evaluation, or on something that is no tensor?"
+        )
 
 
 def random_masks(

@@ -26,6 +26,7 @@ from sparsemble.structure import (
 )
 from sparsemble.tracing.atoms import thin
 from sparsemble.tracing.captured import Captured, capture
+from sparsemble.tracing.checking import check_compaction, check_program
 from sparsemble.tracing.naming import module_path
 from sparsemble.tracing.rectangles import owners, settle
 from sparsemble.tracing.resizing import program_graph
@@ -43,19 +44,33 @@ class Traced:
     layout: Layout
 
 
-def trace(network: nn.Module, inputs: tuple[Any, ...]) -> Traced:
-    """Trace a network on an example of its inputs, in training and in evaluation.
+def describe(network: nn.Module, *inputs: Any, examples: int | None = None) -> Traced:
+    """Trace a network on an example of its inputs, and check that it can be made smaller.
 
     Args:
-        network: Left as it is.
-        inputs: Its positional arguments, two examples at least.
+        network: Any; it is left as it is.
+        inputs: What it is called with: tensors, or tuples and dicts of them, two examples at least.
+        examples: How many they are, by which FLOPs are counted; the length of the first by default.
+
+    >>> net = nn.Sequential(nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.Flatten(), nn.Linear(32, 5))
+    >>> [(s.name, s.size) for s in describe(net, torch.rand(2, 1, 4, 4)).layout.spaces]
+    [('0 (2)', 1), ('0', 8), ('outputs', 5)]
     """
+    traced = trace(network, inputs, examples)
+    check_program(traced.program, network, inputs)
+    check_compaction(traced.program, traced.layout)
+    return traced
+
+
+def trace(network: nn.Module, inputs: tuple[Any, ...], examples: int | None = None) -> Traced:
+    """`describe` without the checks."""
     leaves = [leaf for leaf in pytree.tree_leaves(inputs) if isinstance(leaf, Tensor)]
+    _check_inputs(leaves)
     evaluating = capture(network, inputs, training=False)
-    walk, spaces = _walked(evaluating, leaves)
+    walk, spaces = _walked(evaluating, leaves, examples)
     layout = _layout(walk, spaces)
     training = capture(network, inputs, training=True)
-    other_walk, other = _walked(training, leaves)
+    other_walk, other = _walked(training, leaves, examples)
     if _shape_of(other) != _shape_of(spaces):
         spaces, other = _reconciled(spaces, other)
     dtype = next((p.dtype for p in network.parameters()), torch.get_default_dtype())
@@ -65,15 +80,31 @@ def trace(network: nn.Module, inputs: tuple[Any, ...]) -> Traced:
         parameters=frozenset(name for name, _ in network.named_parameters()),
         frozen=frozenset(n for n, p in network.named_parameters() if not p.requires_grad),
         aliases=_aliases(network),
-        inputs=tuple(InputRange.of(leaf) for leaf in leaves),
+        inputs=tuple(
+            InputRange.of(leaf, () if layout.inputs is not None else fixed)
+            for leaf, fixed in zip(leaves, evaluating.fixed, strict=True)
+        ),
     )
     tensors = {name: tensor.detach().clone() for name, tensor in evaluating.tensors.items()}
     tensors |= {n: t.detach().clone() for n, t in training.tensors.items() if n not in tensors}
     return Traced(Program(blueprint, tensors, layout.sizes), layout)
 
 
-def _walked(captured: Captured, leaves: Sequence[Tensor]) -> tuple[Walk, Spaces]:
-    walk = Walk(captured, leaves)
+def _check_inputs(leaves: Sequence[Tensor]) -> None:
+    if not leaves:
+        raise InputError("a network is traced with an example of its inputs: give some tensors")
+    for leaf in leaves:
+        if leaf.ndim and leaf.shape[0] < 2:
+            raise InputError(
+                f"an input of shape {tuple(leaf.shape)}: give two examples at least, or what is "
+                "the same for one only is taken to be the same always"
+            )
+
+
+def _walked(
+    captured: Captured, leaves: Sequence[Tensor], examples: int | None
+) -> tuple[Walk, Spaces]:
+    walk = Walk(captured, leaves, examples)
     settle(walk)
     return walk, find_spaces(walk)
 
@@ -169,9 +200,11 @@ def _matrices(walk: Walk, spaces: Spaces) -> list[Matrix]:
                 other = next(u for u in recurrent if u.node is use.node and u.operand is None)
                 name = module_path(use.node) or use.node.name
                 weights = (use.weight, other.weight)
-                add(Matrix(name, weights, positions=use.positions))
+                area = _area(walk, spaces, use.makes, use.reads, other.reads)
+                add(Matrix(name, weights, positions=use.positions, area=area))
             continue
-        length = walk.tensors[use.weight].shape[use.makes.dim]
+        shape = walk.tensors[use.weight].shape
+        length = shape[use.makes.dim]
         whole = use.makes.start == 0 and use.makes.stop == length
         add(
             Matrix(
@@ -180,11 +213,36 @@ def _matrices(walk: Walk, spaces: Spaces) -> list[Matrix]:
                 positions=use.positions,
                 rows=None if whole else _range(walk, spaces, use.makes),
                 makes=use.makes.dim,
+                area=_area(walk, spaces, use.makes, use.reads),
             )
         )
     for own in walk.grouped:
-        add(Matrix(own.weight.removesuffix(".weight"), (own.weight,), positions=own.positions))
+        rows = Stretch(own.weight, 0, 0, walk.tensors[own.weight].shape[0])
+        add(
+            Matrix(
+                own.weight.removesuffix(".weight"),
+                (own.weight,),
+                positions=own.positions,
+                area=_area(walk, spaces, rows),
+            )
+        )
     return list(found.values())
+
+
+def _area(walk: Walk, spaces: Spaces, makes: Stretch, *reads: Stretch) -> tuple[Size, Size] | None:
+    """Rows and columns of a matrix that does not learn; `None` of one that does."""
+    if walk.captured.learns(makes.name):
+        return None
+    columns = Size()
+    shape = walk.tensors[makes.name].shape
+    for own in reads:
+        roots = walk.atoms.roots(walk.atom(own.name, own.dim)).tolist()
+        each = shape.numel() // shape[makes.dim] // shape[own.dim]
+        columns += spaces.size(roots[own.start : own.stop]) * each
+    if not reads:  # in groups
+        columns = Size(shape[1:].numel())
+    roots = walk.atoms.roots(walk.atom(makes.name, makes.dim)).tolist()
+    return spaces.size(roots[makes.start : makes.stop]), columns
 
 
 def _products(walk: Walk, spaces: Spaces) -> list[UnitProduct]:

@@ -31,13 +31,21 @@ _MOST_LOOSE = 200_000
 
 
 class Walk:
-    """A run of a captured network on an example, with labels."""
+    """A run of a captured network on some examples, with labels.
 
-    def __init__(self, captured: Captured, inputs: Sequence[Tensor]) -> None:
+    Args:
+        captured: The network.
+        inputs: Its inputs, flat.
+        examples: How many they are; the length of the first by default.
+    """
+
+    def __init__(
+        self, captured: Captured, inputs: Sequence[Tensor], examples: int | None = None
+    ) -> None:
         self.captured = captured
         self.tensors = captured.tensors
         self.atoms = Atoms()
-        self.batch = len(inputs[0])
+        self.batch = len(inputs[0]) if examples is None else examples
         self.values: dict[fx.Node, Any] = {}
         self.uses: list[Use] = []
         self.grouped: list[Grouped] = []

@@ -1,0 +1,99 @@
+"""Where chains start: the caller's network, or fresh ones of its kind."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from sparsemble.errors import InputError
+from sparsemble.members import filled, tensors_of
+from sparsemble.programs import Program
+from sparsemble.seeds import derive
+
+Maker = nn.Module | Callable[[], nn.Module]
+"""A network, or a function that makes freshly initialised ones."""
+
+
+@dataclass(frozen=True)
+class TracedSource:
+    """Networks that are computed as the program that one of them was traced to."""
+
+    made_by: Maker
+    program: Program
+    prepare: Callable[[nn.Module], nn.Module]
+    """What was done to a network before it was traced."""
+
+    def traced(self, network: nn.Module) -> nn.Module:
+        """A network of theirs as a program."""
+        prepared = tensors_of(self.prepare(network))
+        own = tensors_of(self.program)
+        return filled(self.program, own | {n: t for n, t in prepared.items() if n in own})
+
+
+NetworkSource = Maker | TracedSource
+
+
+def initial_network(source: NetworkSource, number: int, seed: int) -> nn.Module:
+    """A network for a chain: made by the caller's function, or a copy of the caller's network.
+
+    The first chain starts from the given weights, the others from freshly initialised ones.
+    """
+    if isinstance(source, TracedSource):
+        return source.traced(initial_network(source.made_by, number, seed))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(derive(seed, "weights"))
+        if not isinstance(source, nn.Module):
+            network = copy.deepcopy(source())  # which may be a network of the caller's
+            if not isinstance(network, nn.Module):
+                raise InputError(f"a network is needed, not {type(network).__name__}")
+        else:
+            network = copy.deepcopy(source)
+            if number > 0:
+                _initialise(network)
+    if not any(parameter.requires_grad for parameter in network.parameters()):
+        raise InputError(
+            "the network has no parameter that learns: all are frozen, or there is none"
+        )
+    return network
+
+
+def is_plain(network: nn.Module) -> bool:
+    """Has it only parameters that learn?"""
+    return all(p.requires_grad for p in network.parameters()) and not any(
+        True for _ in network.buffers()
+    )
+
+
+def check_plain(network: nn.Module) -> None:
+    """A layout written by hand says nothing of what does not learn: a traced network's does."""
+    if isinstance(network, Program) or is_plain(network):
+        return
+    frozen = [name for name, p in network.named_parameters() if not p.requires_grad]
+    names = ", ".join([*frozen, *(name for name, _ in network.named_buffers())])
+    raise InputError(
+        f"the network has buffers or frozen parameters ({names}), of which a layout written by "
+        "hand says nothing: leave the layout out, and the network is traced"
+    )
+
+
+def _initialise(module: nn.Module, name: str = "") -> None:
+    """Draw new weights; a module that resets itself as a whole does, any other its parts."""
+    own = list(module.parameters())
+    if own and not any(parameter.requires_grad for parameter in own):
+        return  # what is frozen was learned elsewhere
+    reset = getattr(module, "reset_parameters", None) or getattr(module, "_reset_parameters", None)
+    if reset is not None:
+        reset()
+        return
+    if any(parameter.requires_grad for parameter in module.parameters(recurse=False)):
+        raise InputError(
+            f"module {name or type(module).__name__!r} has parameters but no reset_parameters(): "
+            "give a function that makes a fresh network, so that every chain can start from its "
+            "own weights"
+        )
+    for part, child in module.named_children():
+        _initialise(child, f"{name}.{part}" if name else part)
