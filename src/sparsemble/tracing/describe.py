@@ -74,9 +74,12 @@ def trace(network: nn.Module, inputs: tuple[Any, ...], examples: int | None = No
     if _shape_of(other) != _shape_of(spaces):
         spaces, other = _reconciled(spaces, other)
     dtype = next((p.dtype for p in network.parameters()), torch.get_default_dtype())
+    tensors = {name: tensor.detach().clone() for name, tensor in evaluating.tensors.items()}
+    tensors |= {n: t.detach().clone() for n, t in training.tensors.items() if n not in tensors}
     blueprint = Blueprint(
         training=program_graph(other_walk, other, dtype),
         evaluating=program_graph(walk, spaces, dtype),
+        tensors=tuple(tensors),
         parameters=frozenset(name for name, _ in network.named_parameters()),
         frozen=frozenset(n for n, p in network.named_parameters() if not p.requires_grad),
         aliases=_aliases(network),
@@ -85,8 +88,6 @@ def trace(network: nn.Module, inputs: tuple[Any, ...], examples: int | None = No
             for leaf, fixed in zip(leaves, evaluating.fixed, strict=True)
         ),
     )
-    tensors = {name: tensor.detach().clone() for name, tensor in evaluating.tensors.items()}
-    tensors |= {n: t.detach().clone() for n, t in training.tensors.items() if n not in tensors}
     return Traced(Program(blueprint, tensors, layout.sizes), layout)
 
 
