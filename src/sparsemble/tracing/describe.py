@@ -43,6 +43,14 @@ class Traced:
     program: Program
     layout: Layout
 
+    def __str__(self) -> str:
+        """Its units, and why those that stay have to."""
+        return "\n".join(
+            f"{space.name}: {space.size} {space.noun}, "
+            + ("may go" if space.kind.may_go else f"stay: {space.reason}")
+            for space in self.layout.spaces
+        )
+
 
 def describe(network: nn.Module, *inputs: Any, examples: int | None = None) -> Traced:
     """Trace a network on an example of its inputs, and check that it can be made smaller.
