@@ -186,3 +186,37 @@ def test_every_chain_starts_from_weights_of_its_own(arrays):
     learned = sparsemble.learn(fresh(Pictures), arrays, two)
     first, second = (tensors_of(learned.ensemble[k].network)["head.weight"] for k in (0, -1))
     assert not torch.equal(first, second)
+
+
+class Still(nn.Module):
+    """Nothing of it may go, and something is never used."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.into, self.norm, self.out = nn.Linear(8, 6), nn.LayerNorm(6), nn.Linear(6, 3)
+        self.spare = nn.Linear(2, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.out(self.norm(self.into(torch.cat([x.mean(1, keepdim=True), x[:, 1:]], 1))))
+
+
+def test_what_a_user_may_not_have_meant_is_told(arrays):
+    with pytest.warns(UserWarning) as told:
+        learned = sparsemble.learn(fresh(Still), arrays, recipe(retrain=None))
+    texts = [str(warning.message) for warning in told]
+    assert any("into: normalised across the units by layer_norm in norm" in text for text in texts)
+    assert any("never uses its parameters spare.bias, spare.weight" in text for text in texts)
+    assert learned.ensemble.cost.parameters_ratio < 1  # single weights can still go
+
+
+def test_a_network_without_numbers_is_refused():
+    with torch.device("meta"):
+        empty = Pictures()
+    with pytest.raises(InputError, match="meta device"):
+        describe(empty, torch.randn(4, 8))
+
+
+@pytest.mark.parametrize("inputs", [(), (torch.randn(1, 8),)])
+def test_too_few_examples_are_refused(inputs):
+    with pytest.raises(InputError, match="give some tensors|two examples at least"):
+        describe(fresh(Pictures), *inputs)

@@ -123,7 +123,7 @@ class Program(nn.Module):
         """Compute with so many units from now on; the tensors are the caller's to change."""
         self.sizes_ = dict(sizes)
         graphs = (self.blueprint_.training, self.blueprint_.evaluating)
-        held = list(dict.fromkeys(name for graph in graphs for name in _held(graph)))
+        held = list(dict.fromkeys(name for graph in graphs for name in graph.held))
         self._names_ = held
         self._steps_ = {
             True: _Compiled(self.blueprint_.training, held, self.sizes_),
@@ -232,16 +232,6 @@ class Program(nn.Module):
 
 class _Layer(nn.Module):
     """Holds tensors of a layer under its name."""
-
-
-def _held(graph: Graph) -> list[str]:
-    found = [
-        leaf.name
-        for step in graph.steps
-        for leaf in leaves((step.arguments, tuple(own for _, own in step.keywords)))
-        if isinstance(leaf, Held)
-    ]
-    return found + [leaf.name for leaf in leaves(graph.outputs) if isinstance(leaf, Held)]
 
 
 @dataclass(frozen=True)

@@ -74,6 +74,8 @@ def trace(network: nn.Module, inputs: tuple[Any, ...], examples: int | None = No
     """`describe` without the checks."""
     leaves = [leaf for leaf in pytree.tree_leaves(inputs) if isinstance(leaf, Tensor)]
     _check_inputs(leaves)
+    if empty := [name for name, p in network.named_parameters() if p.is_meta]:
+        raise InputError(f"the weights ({empty[0]}, …) are on the meta device: give them numbers")
     evaluating = capture(network, inputs, training=False)
     walk, spaces = _walked(evaluating, leaves, examples)
     layout = _layout(walk, spaces)
