@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from sparsemble.structure.layout import Layout, Role
+from sparsemble.structure.layout import Layout
 from sparsemble.structure.narrowing import cut
 from sparsemble.structure.survival import Survivors, survivors
+from sparsemble.structure.units import Role
 
 
 @dataclass(frozen=True)

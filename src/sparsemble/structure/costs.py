@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from sparsemble.structure.layout import Layout, Matrix
+from sparsemble.structure.layout import Layout
+from sparsemble.structure.products import Matrix
 
 FORWARD_AND_BACKWARD = 3
 """Products of a training step for each of a forward pass: that itself, the gradient of what it

@@ -15,7 +15,9 @@ import torch
 from torch import Tensor
 
 from sparsemble.structure.feeding import fed_units, has_incoming
-from sparsemble.structure.layout import Folds, Layout, Link, Role, Slot, Space, SpaceKind
+from sparsemble.structure.layout import Layout
+from sparsemble.structure.products import Link
+from sparsemble.structure.units import Folds, Role, Slot, Space, SpaceKind
 
 Seen = Mapping[str, Tensor]
 """What a run of the masked network computed, by the names that links have for it."""

@@ -18,8 +18,9 @@ from torch import Tensor
 
 from sparsemble.structure.constants import fold_declared
 from sparsemble.structure.feeding import producers_of
-from sparsemble.structure.layout import Layout, Role, Slot
+from sparsemble.structure.layout import Layout
 from sparsemble.structure.readings import fold_read
+from sparsemble.structure.units import Role, Slot
 
 
 @dataclass(frozen=True)
