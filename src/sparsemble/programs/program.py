@@ -85,6 +85,8 @@ class Blueprint:
     aliases: tuple[tuple[str, str], ...]
     """and further names of tied ones."""
     inputs: tuple[InputRange, ...]
+    named: tuple[str, ...] = ()
+    """Names of the arguments that it was called with by name, which come last."""
 
     def made_up(self, *, seed: int = 0, dtype: torch.dtype = torch.float32) -> list[Tensor]:
         """Inputs such as the network was traced with, at random."""
@@ -127,8 +129,11 @@ class Program(nn.Module):
         self._estimating_: _Compiled | None = None
 
     def forward(self, *inputs: Any, **named: Any) -> Any:
-        """What the network returns."""
-        given = [leaf for leaf in pytree.tree_leaves((inputs, named)) if leaf is not None]
+        """What the network returns, with a plain dict for one of any other class."""
+        if unknown := set(named) - set(self.blueprint_.named):
+            raise InputError(f"{unknown.pop()!r} was not given when the network was traced")
+        ordered = [named[name] for name in self.blueprint_.named if name in named]
+        given = [leaf for leaf in pytree.tree_leaves((inputs, ordered)) if leaf is not None]
         for own, leaf in zip(self.blueprint_.inputs, given, strict=False):
             own.check(leaf)
         steps = self._estimating_ or self._steps_[self.training]

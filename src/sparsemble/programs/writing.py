@@ -44,6 +44,7 @@ def blueprint_to_json(blueprint: Blueprint) -> dict[str, Any]:
         "frozen": sorted(blueprint.frozen),
         "aliases": [list(pair) for pair in blueprint.aliases],
         "inputs": [asdict(own) for own in blueprint.inputs],
+        "named": list(blueprint.named),
     }
 
 
@@ -65,6 +66,7 @@ def blueprint_from_json(fields: Mapping[str, Any], spaces: Collection[str]) -> B
             frozen=frozenset(fields["frozen"]),
             aliases=tuple((str(first), str(other)) for first, other in fields["aliases"]),
             inputs=tuple(_input_from_json(own) for own in fields["inputs"]),
+            named=tuple(str(name) for name in fields["named"]),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CorruptFileError(f"the program cannot be read: {error!r}") from None

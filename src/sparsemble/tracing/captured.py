@@ -8,6 +8,7 @@ Batch size and, where the network allows it, lengths and picture sizes are left 
 from __future__ import annotations
 
 import copy
+import inspect
 import operator
 import warnings
 from collections.abc import Mapping, Sequence
@@ -62,16 +63,19 @@ class Captured:
         return name in self.learning
 
 
-def capture(network: nn.Module, inputs: tuple[Any, ...], *, training: bool) -> Captured:
+def capture(
+    network: nn.Module, inputs: tuple[Any, ...], named: Mapping[str, Any], *, training: bool
+) -> Captured:
     """Capture a network in one of its modes.
 
     Args:
         network: Left as it is.
         inputs: Its positional arguments; tensors, or lists, tuples and dicts of them.
+        named: Its keyword arguments, alike.
         training: In which mode.
     """
     network = copy.deepcopy(network).train(training)
-    exported = _exported(network, inputs)
+    exported = _exported(network, inputs, dict(named))
     graph = exported.graph_module.graph
     _inline(exported.graph_module)
     for node in list(graph.nodes):
@@ -83,7 +87,11 @@ def capture(network: nn.Module, inputs: tuple[Any, ...], *, training: bool) -> C
     with_real_layers(graph)
     _flatten_inputs(graph)
     tensors, held = _tensors(network, exported)
-    own = [n.name for n in graph.nodes if n.op == "placeholder" and n.name not in held]
+    own = [
+        n.name
+        for n in graph.nodes
+        if n.op == "placeholder" and n.name not in held and n.meta["val"] is not None
+    ]
     (result,) = (node for node in graph.nodes if node.op == "output")
     spec = exported.call_spec.out_spec
     assert spec is not None
@@ -94,19 +102,23 @@ def capture(network: nn.Module, inputs: tuple[Any, ...], *, training: bool) -> C
     return Captured(graph, tensors, held, tuple(own), outputs, fixed, learning)
 
 
-def _exported(network: nn.Module, inputs: tuple[Any, ...]) -> ExportedProgram:
+def _exported(
+    network: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]
+) -> ExportedProgram:
     def free(leaf: Any) -> Any:
         if not isinstance(leaf, Tensor):
             return None
         return {dim: Dim.DYNAMIC if dim == 0 else Dim.AUTO for dim in range(leaf.ndim)}
 
-    shapes = pytree.tree_map(free, inputs)
+    # Named as the network itself names them, which is how `export` takes them.
+    arguments = inspect.signature(network.forward).bind(*inputs, **named).arguments
+    shapes = pytree.tree_map(free, dict(arguments))
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:
         with warnings.catch_warnings(), standing_in():
             warnings.simplefilter("ignore")
-            return export(network, inputs, dynamic_shapes=shapes, strict=False)
+            return export(network, inputs, named, dynamic_shapes=shapes, strict=False)
     except PackedSequenceError:
         raise InputError(
             f"{type(network).__name__} packs sequences, which cannot be traced: give padded ones, "

@@ -50,14 +50,16 @@ def check_compaction(program: Program, layout: Layout, *, seed: int = 0) -> None
             )
 
 
-def check_program(program: Program, network: nn.Module, inputs: tuple[Any, ...]) -> None:
+def check_program(
+    program: Program, network: nn.Module, inputs: tuple[Any, ...], named: Mapping[str, Any]
+) -> None:
     """Raise `InputError` if a program computes something else than the network it was traced of."""
     was_training = network.training
     network.eval()
     program.eval()
     try:
         with torch.no_grad():
-            wrong = difference(network(*inputs), program(*inputs))
+            wrong = difference(network(*inputs, **named), program(*inputs, **named))
     finally:
         network.train(was_training)
     own = next((p.dtype for p in network.parameters()), torch.float32)

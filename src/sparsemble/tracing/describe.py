@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -44,32 +44,41 @@ class Traced:
     layout: Layout
 
 
-def describe(network: nn.Module, *inputs: Any, examples: int | None = None) -> Traced:
+def describe(
+    network: nn.Module, *inputs: Any, examples: int | None = None, **named: Any
+) -> Traced:
     """Trace a network on an example of its inputs, and check that it can be made smaller.
 
     Args:
         network: Any; it is left as it is.
         inputs: What it is called with: tensors, or tuples and dicts of them, two examples at least.
         examples: How many they are, by which FLOPs are counted; the length of the first by default.
+        named: What it is called with by name.
 
     >>> net = nn.Sequential(nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.Flatten(), nn.Linear(32, 5))
     >>> [(s.name, s.size) for s in describe(net, torch.rand(2, 1, 4, 4)).layout.spaces]
     [('0 (2)', 1), ('0', 8), ('outputs', 5)]
     """
-    traced = trace(network, inputs, examples)
-    check_program(traced.program, network, inputs)
+    traced = trace(network, inputs, named, examples)
+    check_program(traced.program, network, inputs, named)
     check_compaction(traced.program, traced.layout)
     return traced
 
 
-def trace(network: nn.Module, inputs: tuple[Any, ...], examples: int | None = None) -> Traced:
+def trace(
+    network: nn.Module,
+    inputs: tuple[Any, ...],
+    named: Mapping[str, Any] | None = None,
+    examples: int | None = None,
+) -> Traced:
     """`describe` without the checks."""
-    leaves = [leaf for leaf in pytree.tree_leaves(inputs) if isinstance(leaf, Tensor)]
+    named = named or {}
+    leaves = [leaf for leaf in pytree.tree_leaves((inputs, dict(named))) if leaf is not None]
     _check_inputs(leaves)
-    evaluating = capture(network, inputs, training=False)
+    evaluating = capture(network, inputs, named, training=False)
     walk, spaces = _walked(evaluating, leaves, examples)
     layout = _layout(walk, spaces)
-    training = capture(network, inputs, training=True)
+    training = capture(network, inputs, named, training=True)
     other_walk, other = _walked(training, leaves, examples)
     if _shape_of(other) != _shape_of(spaces):
         spaces, other = _reconciled(spaces, other)
@@ -84,16 +93,22 @@ def trace(network: nn.Module, inputs: tuple[Any, ...], examples: int | None = No
             InputRange.of(leaf, () if layout.inputs is not None else fixed)
             for leaf, fixed in zip(leaves, evaluating.fixed, strict=True)
         ),
+        named=tuple(named),
     )
     tensors = {name: tensor.detach().clone() for name, tensor in evaluating.tensors.items()}
     tensors |= {n: t.detach().clone() for n, t in training.tensors.items() if n not in tensors}
     return Traced(Program(blueprint, tensors, layout.sizes), layout)
 
 
-def _check_inputs(leaves: Sequence[Tensor]) -> None:
+def _check_inputs(leaves: Sequence[Any]) -> None:
     if not leaves:
         raise InputError("a network is traced with an example of its inputs: give some tensors")
     for leaf in leaves:
+        if not isinstance(leaf, Tensor):
+            raise InputError(
+                f"an input {leaf!r}: only tensors can be; write a network around yours that calls "
+                "it with this"
+            )
         if leaf.ndim and leaf.shape[0] < 2:
             raise InputError(
                 f"an input of shape {tuple(leaf.shape)}: give two examples at least, or what is "
