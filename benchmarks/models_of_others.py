@@ -275,10 +275,10 @@ MODELS: dict[str, Model] = {
         picture(32, larger=16),
     ),  # fmt: skip
     "CvT": Model(
-        model("CvtForImageClassification", "CvtConfig", embed_dim=[8, 16], depth=[1, 1],
+        model("CvtForImageClassification", "CvtConfig", embed_dim=[8, 16], depth=[1, 2],
               num_heads=[2, 4], num_stages=2, patch_sizes=[7, 3], patch_stride=[4, 2],
               patch_padding=[2, 1], mlp_ratio=[2.0, 2.0], cls_token=[False, True],
-              attention_drop_rate=[0.0, 0.0], drop_rate=[0.0, 0.0], drop_path_rate=[0.0, 0.0],
+              attention_drop_rate=[0.0, 0.0], drop_rate=[0.0, 0.0], drop_path_rate=[0.0, 0.1],
               qkv_bias=[True, True], qkv_projection_method=["dw_bn", "dw_bn"],
               kernel_qkv=[3, 3], padding_kv=[1, 1], stride_kv=[2, 2], padding_q=[1, 1],
               stride_q=[1, 1], num_labels=3),
