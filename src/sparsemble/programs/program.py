@@ -78,6 +78,8 @@ class Blueprint:
 
     training: Graph
     evaluating: Graph
+    tensors: tuple[str, ...]
+    """What its programs hold, in order."""
     parameters: frozenset[str]
     """Which of its tensors are parameters,"""
     frozen: frozenset[str]
@@ -110,8 +112,11 @@ class Program(nn.Module):
     ) -> None:
         super().__init__()
         self.blueprint_ = blueprint
-        for name, tensor in tensors.items():
-            self._hold_(name, tensor)
+        if set(tensors) != set(blueprint.tensors):
+            odd = sorted(set(tensors) ^ set(blueprint.tensors))
+            raise InputError(f"tensors that are missing, or not of this network: {', '.join(odd)}")
+        for name in blueprint.tensors:
+            self._hold_(name, tensors[name])
         for name, alias in blueprint.aliases:
             self._hold_(alias, self._tensor_(name))
         self.resize_(sizes)

@@ -40,6 +40,7 @@ def blueprint_to_json(blueprint: Blueprint) -> dict[str, Any]:
     return {
         "training": _graph_to_json(blueprint.training),
         "evaluating": _graph_to_json(blueprint.evaluating),
+        "tensors": list(blueprint.tensors),
         "parameters": sorted(blueprint.parameters),
         "frozen": sorted(blueprint.frozen),
         "aliases": [list(pair) for pair in blueprint.aliases],
@@ -56,12 +57,17 @@ def blueprint_from_json(fields: Mapping[str, Any], spaces: Collection[str]) -> B
         spaces: The names of the spaces that sizes may depend on.
     """
     try:
-        names = [*fields["parameters"], *(name for pair in fields["aliases"] for name in pair)]
+        names = [
+            *fields["tensors"],
+            *fields["parameters"],
+            *(name for pair in fields["aliases"] for name in pair),
+        ]
         if not all(_TENSOR.fullmatch(name) for name in names):
             raise CorruptFileError("a program has a tensor of an impossible name")
         return Blueprint(
             training=_graph_from_json(fields["training"], spaces),
             evaluating=_graph_from_json(fields["evaluating"], spaces),
+            tensors=tuple(fields["tensors"]),
             parameters=frozenset(fields["parameters"]),
             frozen=frozenset(fields["frozen"]),
             aliases=tuple((str(first), str(other)) for first, other in fields["aliases"]),

@@ -26,7 +26,7 @@ class Cost:
 
     `shapes` holds rows and columns of what each multiplication needs, `positions` how often it is
     done for one example where that is more than once, `products` the FLOPs of products without
-    weights, `structure` the number of units of each space.
+    weights, `structure` the number of units of each space that is not fixed.
     """
 
     parameters: int
@@ -54,7 +54,7 @@ def measure(layout: Layout, masks: Mapping[str, Tensor]) -> Cost:
     return Cost(
         parameters=sum(int(masks[name].count_nonzero()) for name in layout.weights),
         shapes={matrix.name: _smallest(layout, matrix, masks) for matrix in layout.matrices},
-        structure=tuple(space.size for space in layout.spaces),
+        structure=tuple(layout.structure.values()),
         positions={m.name: m.positions for m in layout.matrices if m.positions > 1},
         products={own.name: own.flops.at(layout.sizes) for own in layout.products},
     )

@@ -262,6 +262,12 @@ class Layout:
         """How many units each space has."""
         return {space.name: space.size for space in self.spaces}
 
+    @property
+    def structure(self) -> dict[str, int]:
+        """How many units each space has, but for those inside that have to stay."""
+        inner = (space for space in self.spaces if space.kind is not SpaceKind.FIXED)
+        return {space.name: space.size for space in inner}
+
     def space(self, name: str) -> Space:
         """The space called `name`."""
         return next(space for space in self.spaces if space.name == name)

@@ -197,7 +197,8 @@ def _fixed(node: fx.Node) -> tuple[tuple[int, int], ...]:
     value = node.meta["val"]
     if not isinstance(value, Tensor):
         return ()
-    return tuple((dim, n) for dim, n in enumerate(value.shape) if isinstance(n, int))
+    # A length that the network turned out to depend on is still a symbol, but of one number.
+    return tuple((dim, int(str(n))) for dim, n in enumerate(value.shape) if str(n).isdigit())
 
 
 def _refuse_softmax(result: fx.Node) -> None:

@@ -43,6 +43,14 @@ class Traced:
     program: Program
     layout: Layout
 
+    def __str__(self) -> str:
+        """Its units, and why those that stay have to."""
+        return "\n".join(
+            f"{space.name}: {space.size} {space.noun}, "
+            + ("may go" if space.kind.may_go else f"stay: {space.reason}")
+            for space in self.layout.spaces
+        )
+
 
 def describe(
     network: nn.Module, *inputs: Any, examples: int | None = None, **named: Any
@@ -83,9 +91,12 @@ def trace(
     if _shape_of(other) != _shape_of(spaces):
         spaces, other = _reconciled(spaces, other)
     dtype = next((p.dtype for p in network.parameters()), torch.get_default_dtype())
+    tensors = {name: tensor.detach().clone() for name, tensor in evaluating.tensors.items()}
+    tensors |= {n: t.detach().clone() for n, t in training.tensors.items() if n not in tensors}
     blueprint = Blueprint(
         training=program_graph(other_walk, other, dtype),
         evaluating=program_graph(walk, spaces, dtype),
+        tensors=tuple(tensors),
         parameters=frozenset(name for name, _ in network.named_parameters()),
         frozen=frozenset(n for n, p in network.named_parameters() if not p.requires_grad),
         aliases=_aliases(network),
@@ -95,8 +106,6 @@ def trace(
         ),
         named=tuple(named),
     )
-    tensors = {name: tensor.detach().clone() for name, tensor in evaluating.tensors.items()}
-    tensors |= {n: t.detach().clone() for n, t in training.tensors.items() if n not in tensors}
     return Traced(Program(blueprint, tensors, layout.sizes), layout)
 
 

@@ -22,6 +22,7 @@ from sparsemble.tracing.walk import Walk
 
 Place = tuple[str, int]
 """A dimension of a tensor."""
+_INPUT = "an input"
 _WRITING_GATE = {"lstm": 2, "gru": 2, "rnn_tanh": 0, "rnn_relu": 0}
 """The gate whose rows write the state: without them it stays at zero."""
 
@@ -166,7 +167,7 @@ def _judge(walk: Walk, units: Mapping[int, _Unit]) -> None:
         if root in outputs:
             unit.kind, unit.reason = SpaceKind.OUTPUT, "an output"
         elif root in inputs and (made or not flat):
-            unit.reason = unit.reason or "an input"
+            unit.reason = unit.reason or _INPUT
         elif root in inputs:
             unit.kind = SpaceKind.FIXED if unit.reason else SpaceKind.INPUT
         elif not unit.reason and made and read:
@@ -225,7 +226,7 @@ def _name(walk: Walk, unit: _Unit, taken: set[str]) -> str:
     """A space by the module that makes it, or else by what reads it."""
     if unit.kind is SpaceKind.OUTPUT:
         name = "outputs"
-    elif unit.kind is SpaceKind.INPUT:
+    elif unit.kind is SpaceKind.INPUT or unit.reason == _INPUT:
         name = "inputs"
     else:
         makers = [place for place in unit.places if Role.PRODUCER in walk.roles.get(place, ())]
