@@ -21,6 +21,8 @@ from torch.export import Dim, ExportedProgram, export
 from torch.utils import _pytree as pytree
 
 from sparsemble.errors import InputError
+from sparsemble.programs.lengths import Expression
+from sparsemble.tracing.guards import lengths_of
 from sparsemble.tracing.naming import module_path, operation_name, user_line
 from sparsemble.tracing.standins import PackedSequenceError, standing_in, with_real_layers
 
@@ -54,7 +56,11 @@ class Captured:
     outputs: Any
     """What it returns: tuples, lists and dicts of nodes."""
     fixed: tuple[tuple[tuple[int, int], ...], ...]
-    """Of every input the dimensions that cannot have another length, and that length."""
+    """Of every input the dimensions that cannot have another length, and that length,"""
+    free: tuple[tuple[tuple[int, str], ...], ...]
+    """and the others, each with what its length is called."""
+    conditions: tuple[Expression, ...]
+    """On these lengths: with others the network would be another."""
     learning: frozenset[str]
     """The tensors that learn: parameters that are not frozen."""
 
@@ -98,8 +104,10 @@ def capture(
     outputs = pytree.tree_unflatten(list(result.args[0]), spec)
     _refuse_softmax(result)
     learning = frozenset(n for n, p in network.named_parameters() if p.requires_grad)
-    fixed = tuple(_fixed(n) for n in graph.nodes if n.op == "placeholder" and n.name in own)
-    return Captured(graph, tensors, held, tuple(own), outputs, fixed, learning)
+    given = [n for n in graph.nodes if n.op == "placeholder" and n.name in own]
+    fixed = tuple(_fixed(n) for n in given)
+    free, conditions = lengths_of([n.meta["val"] for n in given])
+    return Captured(graph, tensors, held, tuple(own), outputs, fixed, free, conditions, learning)
 
 
 def _exported(

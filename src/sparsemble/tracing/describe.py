@@ -52,9 +52,7 @@ class Traced:
         )
 
 
-def describe(
-    network: nn.Module, *inputs: Any, examples: int | None = None, **named: Any
-) -> Traced:
+def describe(network: nn.Module, *inputs: Any, examples: int | None = None, **named: Any) -> Traced:
     """Trace a network on an example of its inputs, and check that it can be made smaller.
 
     Args:
@@ -101,9 +99,10 @@ def trace(
         frozen=frozenset(n for n, p in network.named_parameters() if not p.requires_grad),
         aliases=_aliases(network),
         inputs=tuple(
-            InputRange.of(leaf, () if layout.inputs is not None else fixed)
-            for leaf, fixed in zip(leaves, evaluating.fixed, strict=True)
+            InputRange.of(leaf, () if layout.inputs is not None else fixed, free)
+            for leaf, fixed, free in zip(leaves, evaluating.fixed, evaluating.free, strict=True)
         ),
+        conditions=evaluating.conditions,
         named=tuple(named),
     )
     return Traced(Program(blueprint, tensors, layout.sizes), layout)
