@@ -31,7 +31,7 @@ from sparsemble.tracing.naming import module_path
 from sparsemble.tracing.rectangles import owners, settle
 from sparsemble.tracing.resizing import program_graph
 from sparsemble.tracing.rules.recurrent import GATES
-from sparsemble.tracing.spaces import Spaces, find_spaces
+from sparsemble.tracing.spaces import Spaces, UnevenError, find_spaces
 from sparsemble.tracing.uses import Stretch, Use
 from sparsemble.tracing.walk import Walk
 
@@ -82,18 +82,37 @@ def trace(
     leaves = [leaf for leaf in pytree.tree_leaves((inputs, dict(named))) if leaf is not None]
     _check_inputs(leaves)
     evaluating = capture(network, inputs, named, training=False)
-    walk, spaces = _walked(evaluating, leaves, examples)
-    layout = _layout(walk, spaces)
     training = capture(network, inputs, named, training=True)
-    other_walk, other = _walked(training, leaves, examples)
-    if _shape_of(other) != _shape_of(spaces):
-        spaces, other = _reconciled(spaces, other)
+    walk, other_walk = _walked(evaluating, leaves, examples), _walked(training, leaves, examples)
+    while True:
+        spaces, other = find_spaces(walk), find_spaces(other_walk)
+        if differing := _differing(spaces, other):
+            _pin_slots((walk, other_walk), differing, "not the same in training and evaluation")
+            continue
+        try:
+            return _traced(network, leaves, tuple(named), (walk, spaces), (other_walk, other))
+        except UnevenError as error:
+            uneven = [slot for slot in spaces.slots if slot.space == error.space]
+            reason = "its places follow no regular pattern"
+            _pin_slots((walk, other_walk), [(s, spaces.size_of(s.space)) for s in uneven], reason)
+
+
+def _traced(
+    network: nn.Module,
+    leaves: Sequence[Tensor],
+    named: tuple[str, ...],
+    in_evaluation: tuple[Walk, Spaces],
+    in_training: tuple[Walk, Spaces],
+) -> Traced:
+    walk, spaces = in_evaluation
+    evaluating, training = walk.captured, in_training[0].captured
+    layout = _layout(walk, spaces)
     dtype = next((p.dtype for p in network.parameters()), torch.get_default_dtype())
     tensors = {name: tensor.detach().clone() for name, tensor in evaluating.tensors.items()}
     tensors |= {n: t.detach().clone() for n, t in training.tensors.items() if n not in tensors}
     blueprint = Blueprint(
-        training=program_graph(other_walk, other, dtype),
-        evaluating=program_graph(walk, spaces, dtype),
+        training=program_graph(*in_training, dtype),
+        evaluating=program_graph(*in_evaluation, dtype),
         tensors=tuple(tensors),
         parameters=frozenset(name for name, _ in network.named_parameters()),
         frozen=frozenset(n for n, p in network.named_parameters() if not p.requires_grad),
@@ -103,7 +122,7 @@ def trace(
             for leaf, fixed, free in zip(leaves, evaluating.fixed, evaluating.free, strict=True)
         ),
         conditions=evaluating.conditions,
-        named=tuple(named),
+        named=named,
     )
     return Traced(Program(blueprint, tensors, layout.sizes), layout)
 
@@ -124,20 +143,40 @@ def _check_inputs(leaves: Sequence[Any]) -> None:
             )
 
 
-def _walked(
-    captured: Captured, leaves: Sequence[Tensor], examples: int | None
-) -> tuple[Walk, Spaces]:
+def _walked(captured: Captured, leaves: Sequence[Tensor], examples: int | None) -> Walk:
     walk = Walk(captured, leaves, examples)
     settle(walk)
-    return walk, find_spaces(walk)
+    return walk
 
 
-def _shape_of(spaces: Spaces) -> object:
-    return sorted((s.name, s.size, s.kind) for s in spaces.spaces), sorted(map(str, spaces.slots))
+def _differing(first: Spaces, second: Spaces) -> list[tuple[Slot, int]]:
+    """Where units may go in one mode that are not the same in the other, and how many."""
+
+    def going(spaces: Spaces) -> dict[object, list[Slot]]:
+        found: dict[object, list[Slot]] = {}
+        for space in spaces.spaces:
+            if space.kind.may_go:
+                own = [slot for slot in spaces.slots if slot.space == space.name]
+                key = (space.name, space.size, space.kind, tuple(sorted(map(str, own))))
+                found[key] = own
+        return found
+
+    one, other = going(first), going(second)
+    return [
+        (slot, spaces.size_of(slot.space))
+        for spaces, mine, others in ((first, one, other), (second, other, one))
+        for key, slots in mine.items()
+        if key not in others
+        for slot in slots
+    ]
 
 
-def _reconciled(first: Spaces, second: Spaces) -> tuple[Spaces, Spaces]:
-    raise InputError("the network has other units in training than in evaluation")
+def _pin_slots(walks: Sequence[Walk], slots: Sequence[tuple[Slot, int]], reason: str) -> None:
+    """What these slots hold stays, in all walks."""
+    for walk in walks:
+        for slot, size in slots:
+            atoms = walk.atom(slot.parameter, slot.dim)
+            walk.atoms.pin(atoms[slot.indices(size).flatten()], reason)
 
 
 def _aliases(network: nn.Module) -> tuple[tuple[str, str], ...]:
