@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import copy
 import inspect
+import logging
 import operator
+import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +27,7 @@ from sparsemble.errors import InputError
 from sparsemble.programs.lengths import Expression
 from sparsemble.tracing.guards import lengths_of
 from sparsemble.tracing.naming import module_path, operation_name, user_line
-from sparsemble.tracing.standins import PackedSequenceError, standing_in, with_real_layers
+from sparsemble.tracing.standins import PackedSequenceError, drawing, standing_in, with_real_layers
 
 _CHECKS = (
     "_assert_tensor_metadata",
@@ -124,9 +127,11 @@ def _exported(
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:
-        with warnings.catch_warnings(), standing_in():
+        with warnings.catch_warnings(), standing_in(), _quietly():
             warnings.simplefilter("ignore")
-            return export(network, inputs, named, dynamic_shapes=shapes, strict=False)
+            return _whatever_is_drawn(
+                lambda: export(network, inputs, named, dynamic_shapes=shapes, strict=False)
+            )
     except PackedSequenceError:
         raise InputError(
             f"{type(network).__name__} packs sequences, which cannot be traced: give padded ones, "
@@ -138,25 +143,69 @@ def _exported(
         torch.backends.mha.set_fastpath_enabled(fast)
 
 
+def _whatever_is_drawn(exported: Callable[[], ExportedProgram]) -> ExportedProgram:
+    """What is exported, even if it asks for a number drawn at random, if the answer is the same.
+
+    Networks with LayerDrop draw one for every layer, also where no layer is ever left out.
+    """
+    try:
+        return exported()
+    except Exception as error:
+        if not _depends_on_data(error):
+            raise
+        try:
+            with drawing(0.0):
+                low = exported()
+            with drawing(1.0):
+                high = exported()
+        except Exception:
+            raise error from None
+        if low.graph_module.code != high.graph_module.code:
+            raise _ChanceError from error
+        return low
+
+
+class _ChanceError(Exception):
+    """Chance decides what is computed."""
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Without what torch writes to the log of what it cannot trace."""
+    log = logging.getLogger("torch.fx.experimental.symbolic_shapes")
+    level = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
+
+
 def _why(network: nn.Module, error: Exception) -> str:
     """A message for people, of what `torch.export` says."""
     name = type(network).__name__
     text = str(error)
     first = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    dependent = (
-        "data-dependent",
-        "GuardOnDataDependent",
-        "Could not guard",
-        "item()",
-        "_local_scalar",
-    )
-    if any(word in text or word in type(error).__name__ for word in dependent):
+    if isinstance(error, _ChanceError):
+        return (
+            f"{name} cannot be traced: chance decides which of its layers are computed in "
+            "training (LayerDrop); set its probability to 0"
+        )
+    if _depends_on_data(error):
         return _DEPENDS.format(name) + _at(error)
+    if found := re.search(r"Found <class '(.*?)'> in output", text):
+        what = f"it returns a {found.group(1).rpartition('.')[2]}: only tensors can be returned, "
+        what += "and tuples, lists and dicts of them"
     elif "dynamic" in text or "specializ" in text or "Constraints violated" in text:
         what = "its batch dimension must be the first of every input, and may have any size"
     else:
         what = first
     return f"{name} cannot be traced: {what}{_at(error)}"
+
+
+def _depends_on_data(error: Exception) -> bool:
+    words = ("data-dependent", "GuardOnDataDependent", "Could not guard", "item()", "_local_scalar")
+    return any(word in str(error) or word in type(error).__name__ for word in words)
 
 
 def _at(error: BaseException) -> str:

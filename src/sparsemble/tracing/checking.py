@@ -100,7 +100,11 @@ def difference(first: object, second: object) -> float:
     worst = 0.0
     pairs = zip(pytree.tree_leaves(first), pytree.tree_leaves(second), strict=True)
     for one, other in pairs:
-        if isinstance(one, Tensor) and one.is_floating_point() and one.numel():
+        if (
+            isinstance(one, Tensor)
+            and (one.is_floating_point() or one.is_complex())
+            and one.numel()
+        ):
             scale = max(float(one.abs().max()), 1.0)
             worst = max(worst, float((one - other).abs().max()) / scale)
     return worst

@@ -191,7 +191,7 @@ def _judge(walk: Walk, units: Mapping[int, _Unit]) -> None:
             unit.reason = "made, but read by no weight" if made else "read, but made by no weight"
         unit.folds = Folds.NONE if root in fed else Folds.ZERO if root in summed else Folds.ALL
         unit.noun = _noun(walk, unit, root in heads, root in groups)
-    if any(root in inputs and unit.kind is not SpaceKind.INPUT for root, unit in units.items()):
+    if inputs - {root for root, unit in units.items() if unit.kind is SpaceKind.INPUT}:
         for unit in units.values():
             if unit.kind is SpaceKind.INPUT:
                 unit.kind, unit.reason = SpaceKind.FIXED, "other inputs have to stay"
