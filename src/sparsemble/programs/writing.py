@@ -18,6 +18,7 @@ import torch
 
 from sparsemble.errors import CorruptFileError
 from sparsemble.programs.graph import Constant, Graph, Held, Own, Ref, Step
+from sparsemble.programs.lengths import OPERATIONS, Expression
 from sparsemble.programs.operations import operation
 from sparsemble.programs.program import Blueprint, InputRange
 from sparsemble.structure import Size
@@ -45,6 +46,8 @@ def blueprint_to_json(blueprint: Blueprint) -> dict[str, Any]:
         "frozen": sorted(blueprint.frozen),
         "aliases": [list(pair) for pair in blueprint.aliases],
         "inputs": [asdict(own) for own in blueprint.inputs],
+        "named": list(blueprint.named),
+        "conditions": [_to_json(own) for own in blueprint.conditions],
     }
 
 
@@ -71,6 +74,8 @@ def blueprint_from_json(fields: Mapping[str, Any], spaces: Collection[str]) -> B
             frozen=frozenset(fields["frozen"]),
             aliases=tuple((str(first), str(other)) for first, other in fields["aliases"]),
             inputs=tuple(_input_from_json(own) for own in fields["inputs"]),
+            named=tuple(str(name) for name in fields["named"]),
+            conditions=_conditions_from_json(fields),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CorruptFileError(f"the program cannot be read: {error!r}") from None
@@ -83,7 +88,24 @@ def _input_from_json(fields: Mapping[str, Any]) -> InputRange:
     if math.prod(shape) > _LARGEST:
         raise CorruptFileError(f"a program's input of shape {shape} is too large")
     fixed = tuple((int(dim), int(length)) for dim, length in fields["fixed"])
-    return InputRange(shape, fields["dtype"], float(fields["low"]), float(fields["high"]), fixed)
+    free = tuple((int(dim), str(name)) for dim, name in fields["free"])
+    low, high = float(fields["low"]), float(fields["high"])
+    return InputRange(shape, fields["dtype"], low, high, fixed, free)
+
+
+def _conditions_from_json(fields: Mapping[str, Any]) -> tuple[Expression, ...]:
+    lengths = {str(name) for own in fields["inputs"] for _, name in own["free"]}
+
+    def read(expression: Any) -> Expression:
+        if isinstance(expression, list) and expression and expression[0] in OPERATIONS:
+            return (expression[0], *map(read, expression[1:]))
+        if isinstance(expression, int):
+            return expression
+        if expression in lengths:
+            return str(expression)
+        raise CorruptFileError(f"a program has the condition {expression}, which is none")
+
+    return tuple(map(read, fields["conditions"]))
 
 
 def _graph_to_json(graph: Graph) -> dict[str, Any]:
