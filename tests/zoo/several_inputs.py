@@ -142,6 +142,18 @@ class FixedGraph(nn.Module):
         return self.out(F.relu(self.second(x)).amax(dim=1))
 
 
+class Switched(nn.Module):
+    """A second input says of which examples hidden units are heard at all."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc1, self.fc2, self.fc3 = nn.Linear(6, 9), nn.Linear(9, 7), nn.Linear(7, 3)
+
+    def forward(self, x: Tensor, heard: Tensor) -> Tensor:
+        x = F.relu(self.fc1(x)) * heard[:, None]
+        return self.fc3(F.relu(self.fc2(x)))
+
+
 class NamedOutputs(nn.Module):
     """Outputs in a dictionary, as by name."""
 
@@ -160,6 +172,10 @@ def graphs(batch: int, variant: int) -> tuple[Any, ...]:
     count = 6 if variant == 0 else 5
     edges = (torch.rand(batch, count, count) < 0.4).float()
     return torch.randn(batch, count, 4), torch.maximum(edges, torch.eye(count))
+
+
+def switches(batch: int, variant: int) -> tuple[Any, ...]:
+    return torch.randn(batch, 6), torch.arange(batch) % 2 == 1
 
 
 def table_rows(batch: int, variant: int) -> tuple[Any, ...]:
@@ -197,6 +213,7 @@ SEVERAL_INPUTS = (
         (7,),
         "what the bilinear layer reads and makes stays",
     ),
+    Case("switched", Switched, switches, (7, 9), "an idle unit still follows the switch"),
     Case("deep_sets", DeepSets, numbers((6, 4), (5, 4)), (7, 8, 9)),
     Case("pointnet", PointNet, numbers((3, 7), (3, 9)), (6, 8, 10), "an output a point"),
     Case("graph_convolution", GraphConvolution, graphs, None, "8 and 6: edges join nodes"),
