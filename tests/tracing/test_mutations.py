@@ -16,7 +16,7 @@ from sparsemble.errors import InputError
 from sparsemble.structure import readings
 from sparsemble.structure.constants import _silent_units
 from sparsemble.tracing import captured, describe, rectangles, spaces, standins, walk
-from sparsemble.tracing.atoms import Atoms
+from sparsemble.tracing.atoms import Atoms, unlabelled
 from sparsemble.tracing.resizing import _Resized
 from sparsemble.tracing.rules import RULES, norms, products, recurrent
 from sparsemble.tracing.walk import Walk
@@ -113,9 +113,9 @@ def states_apart(patch: Patch) -> None:
     )
 
 
-def never_loose(patch: Patch) -> None:
-    right = Atoms.fresh
-    patch.setattr(Atoms, "fresh", lambda self, count, *, loose=False: right(self, count))
+def of_no_unit(self: Walk, *values: Any) -> Tensor:
+    """Labels of what comes out, the last of the values."""
+    return unlabelled(values[-1].shape)
 
 
 def groups_apart(right: Any, walk: Walk, node: Any, x: Any, weight: Any, *rest: Any) -> Any:
@@ -202,7 +202,7 @@ MUTATIONS = {
     "picking by number does not pin": Mutation(without_pins("picked by number"), "picked_units"),
     "unknown operations do not pin": Mutation(without_pins("no rule says"), "spectral_side"),
     "unknown values do not pin": Mutation(without_pins("values of no known"), "reader_of_both"),
-    "a gate of several units may go": Mutation(without_pins("one value for"), "side_gate"),
+    "a gate of several units may go": Mutation(without_pins("one value for"), "side_gates"),
     "unknown operands do not pin": Mutation(without_pins("meets values of no"), "added_spectrum"),
     "writing into a part does not pin": Mutation(
         attribute(walk, "_writes_into_a_part", lambda *_: False), "slice_assignment"
@@ -241,7 +241,12 @@ MUTATIONS = {
         rule("embedding", lambda right, walk, node, weight, ids, *_: None), "lstm_last"
     ),
     "recurrent states are not united": Mutation(states_apart, "seq2seq"),
-    "what is made of nothing joins no unit": Mutation(never_loose, "rnn_cell_back"),
+    "what is made of nothing belongs to no unit": Mutation(
+        attribute(Walk, "_loose", of_no_unit), "lstm_last"
+    ),
+    "copies belong to no unit": Mutation(
+        attribute(Walk, "_loose_where_expanded", of_no_unit), "lstm_last_valid"
+    ),
     "states are picked from the stack of all": Mutation(
         attribute(standins, "_select_own", nothing), "bilstm_states"
     ),

@@ -241,17 +241,18 @@ class PickedUnits(nn.Module):
         return self.fc3(F.relu(self.fc2(F.relu(self.fc1(x))[:, self.picked])))
 
 
-class SideGate(nn.Module):
-    """The first of four numbers scales all hidden units; a layer reads all four."""
+class SideGates(nn.Module):
+    """Each of four numbers scales all hidden units; a layer reads the numbers themselves."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.gate, self.side = nn.Linear(6, 4), nn.Linear(4, 3)
+        self.gates, self.side = nn.Linear(6, 4), nn.Linear(4, 3)
         self.fc1, self.fc2 = nn.Linear(6, 8), nn.Linear(8, 3)
 
     def forward(self, x: Tensor) -> Tensor:
-        gate = self.gate(x).sigmoid()
-        return self.fc2(F.relu(self.fc1(x)) * gate[:, :1]) + self.side(gate)
+        gates = self.gates(x).sigmoid()
+        scaled = F.relu(self.fc1(x))[:, None, :] * gates[:, :, None]
+        return self.fc2(scaled.mean(dim=1)) + self.side(gates)
 
 
 class AddedSpectrum(nn.Module):
@@ -353,7 +354,7 @@ OTHERS = (
     vector_case("inner_softmax", InnerSoftmax, 6, (7,), "shares need all units"),
     vector_case("centred_units", CentredUnits, 6, (7,), "the mean needs all units"),
     vector_case("picked_units", PickedUnits, 6, (7,), "their numbers are fixed"),
-    vector_case("side_gate", SideGate, 6, (3, 8), "one of the four numbers stays"),
+    vector_case("side_gates", SideGates, 6, (8,), "the four numbers stay"),
     Case("added_spectrum", AddedSpectrum, numbers((8,)), (7,), "a transform of all inputs is read"),
     Case("reader_of_both", ReaderOfBoth, numbers((8,)), (7,), "a transform of all inputs is read"),
     vector_case("shared_reader", SharedReader, 6, (7, 9), "constants of a unit differ by use"),
