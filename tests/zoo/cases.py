@@ -24,9 +24,10 @@ class Case:
     `make` gives it with fresh weights and `inputs(batch, variant)` its positional inputs, both by
     torch's global generator. Variant 0 is what is traced; other variants have other lengths or
     picture sizes where the network allows it. `removable` has the sizes of the sets of units that
-    a perfect derivation finds, sorted, with `features` among them: inputs of which every number of
-    an example is a unit of its own, only read by weights. `without_gradient` names the parameters
-    that get none: unused or frozen.
+    a perfect derivation finds, sorted, with `features` among them: a single input of which every
+    number of an example is a unit of its own, only read by weights that learn. `without_gradient`
+    names the parameters that get none: unused or frozen. A network that `is_unrolled` steps itself
+    along a dimension: its trace is good for one length only.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Case:
     note: str = ""
     features: tuple[int, ...] = ()
     without_gradient: tuple[str, ...] = ()
+    is_unrolled: bool = False
 
     def example(self, batch: int, variant: int = 0, dtype: torch.dtype = torch.float32) -> Any:
         """The inputs, what is floating in them as `dtype`."""

@@ -206,6 +206,117 @@ class RadialBasis(nn.Module):
         return self.out(torch.exp(-distance * self.log_width.exp()))
 
 
+class InnerSoftmax(nn.Module):
+    """Hidden units compete: each gets a share of what all of them have."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc1, self.fc2, self.fc3 = nn.Linear(6, 9), nn.Linear(9, 7), nn.Linear(7, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.fc3(F.relu(self.fc2(F.softmax(self.fc1(x), dim=-1))))
+
+
+class CentredUnits(nn.Module):
+    """Of every hidden unit the mean of all is subtracted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc1, self.fc2, self.fc3 = nn.Linear(6, 9), nn.Linear(9, 7), nn.Linear(7, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.fc1(x)
+        return self.fc3(F.relu(self.fc2(F.relu(x - x.mean(-1, keepdim=True)))))
+
+
+class PickedUnits(nn.Module):
+    """Hidden units are picked by their numbers, all of them as it happens."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("picked", torch.arange(8))
+        self.fc1, self.fc2, self.fc3 = nn.Linear(6, 8), nn.Linear(8, 7), nn.Linear(7, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.fc3(F.relu(self.fc2(F.relu(self.fc1(x))[:, self.picked])))
+
+
+class SideGates(nn.Module):
+    """Each of four numbers scales all hidden units; a layer reads the numbers themselves."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gates, self.side = nn.Linear(6, 4), nn.Linear(4, 3)
+        self.fc1, self.fc2 = nn.Linear(6, 8), nn.Linear(8, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        gates = self.gates(x).sigmoid()
+        scaled = F.relu(self.fc1(x))[:, None, :] * gates[:, :, None]
+        return self.fc2(scaled.mean(dim=1)) + self.side(gates)
+
+
+class AddedSpectrum(nn.Module):
+    """Values of no unit, the inputs' Fourier transform, are added to hidden units."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc1, self.fc2, self.fc3 = nn.Linear(8, 8), nn.Linear(8, 7), nn.Linear(7, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = F.relu(self.fc1(x)) + torch.fft.fft(x, dim=-1).real
+        return self.fc3(F.relu(self.fc2(x)))
+
+
+class ReaderOfBoth(nn.Module):
+    """One layer reads hidden units, and then values of no unit."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc1, self.both, self.fc2 = nn.Linear(8, 8), nn.Linear(8, 7), nn.Linear(7, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        said = self.both(F.relu(self.fc1(x))) + self.both(torch.fft.fft(x, dim=-1).real)
+        return self.fc2(F.relu(said))
+
+
+class SharedReader(nn.Module):
+    """One layer reads two others: a unit has a value, and a constant, in each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left, self.right = nn.Linear(6, 9), nn.Linear(6, 9)
+        self.shared, self.fc = nn.Linear(9, 7), nn.Linear(7, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        left, right = self.shared(torch.sigmoid(self.left(x))), self.shared(F.relu(self.right(x)))
+        return self.fc(F.relu(left) - torch.tanh(right))
+
+
+class SpectralSide(nn.Module):
+    """One layer reads hidden units as they are, another one their Fourier transform."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc1, self.fc2, self.fc3 = nn.Linear(6, 8), nn.Linear(8, 7), nn.Linear(7, 3)
+        self.side = nn.Linear(8, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = F.relu(self.fc1(x))
+        return self.fc3(F.relu(self.fc2(x))) + self.side(torch.fft.fft(x, dim=-1).real)
+
+
+class HiddenOutput(nn.Module):
+    """What the last layer reads is an output, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc1, self.fc2, self.fc3 = nn.Linear(6, 8), nn.Linear(8, 7), nn.Linear(7, 3)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        x = torch.tanh(self.fc2(F.relu(self.fc1(x))))
+        return self.fc3(x), x
+
+
 def vector_case(
     name: str,
     make: Callable[[], nn.Module],
@@ -233,6 +344,21 @@ OTHERS = (
     vector_case("dropouts", Dropouts, 6, (8, 9), "noise is in the graph of training only"),
     vector_case("slice_assignment", SliceAssignment, 6, (7,)),
     vector_case("standardised", Standardised, 6, (8,)),
-    vector_case("fourier_features", FourierFeatures, 3, (8, 11), "8: made by a buffer, read twice"),
+    Case(
+        "fourier_features",
+        FourierFeatures,
+        numbers((3,)),
+        (8, 11),
+        "8: made by a buffer, read twice; inputs are read by numbers that do not learn",
+    ),
+    vector_case("inner_softmax", InnerSoftmax, 6, (7,), "shares need all units"),
+    vector_case("centred_units", CentredUnits, 6, (7,), "the mean needs all units"),
+    vector_case("picked_units", PickedUnits, 6, (7,), "their numbers are fixed"),
+    vector_case("side_gates", SideGates, 6, (8,), "the four numbers stay"),
+    Case("added_spectrum", AddedSpectrum, numbers((8,)), (7,), "a transform of all inputs is read"),
+    Case("reader_of_both", ReaderOfBoth, numbers((8,)), (7,), "a transform of all inputs is read"),
+    vector_case("shared_reader", SharedReader, 6, (7, 9), "constants of a unit differ by use"),
+    vector_case("spectral_side", SpectralSide, 6, (7,), "the transform needs all units"),
+    vector_case("hidden_output", HiddenOutput, 6, (8,), "the other hidden layer is an output"),
     Case("radial_basis", RadialBasis, numbers((4,)), (), "nothing is removable"),
 )

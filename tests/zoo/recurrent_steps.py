@@ -211,10 +211,17 @@ class Seq2Seq(nn.Module):
 SERIES = numbers((5, 4), (4, 4))
 LENGTHS = words_and_lengths(20, 5, 4)
 RECURRENT_STEPS = (
-    Case("lstm_cell", LSTMCellLoop, SERIES, (9,)),
-    Case("gru_cells", GRUCellLoop, words(20, 5, 4), (5, 7, 8), "an output a step"),
-    Case("rnn_cell_back", RNNCellBack, numbers((5, 3), (4, 3)), (6, 8)),
-    Case("gated_unit", GatedUnit, SERIES, (8,)),
+    Case("lstm_cell", LSTMCellLoop, SERIES, (9,), is_unrolled=True),
+    Case(
+        "gru_cells",
+        GRUCellLoop,
+        words(20, 5, 4),
+        (5, 7, 8),
+        "an output a step",
+        is_unrolled=True,
+    ),
+    Case("rnn_cell_back", RNNCellBack, numbers((5, 3), (4, 3)), (6, 8), is_unrolled=True),
+    Case("gated_unit", GatedUnit, SERIES, (8,), is_unrolled=True),
     Case("lstm_learned_start", LearnedStart, words(20, 5, 4), (5, 8)),
     Case("lstm_last_valid", LastValidStep, LENGTHS, (6, 9)),
     Case("lstm_indexed", IndexedStep, LENGTHS, (6, 9)),

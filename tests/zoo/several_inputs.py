@@ -142,6 +142,18 @@ class FixedGraph(nn.Module):
         return self.out(F.relu(self.second(x)).amax(dim=1))
 
 
+class Switched(nn.Module):
+    """A second input says of which examples hidden units are heard at all."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc1, self.fc2, self.fc3 = nn.Linear(6, 9), nn.Linear(9, 7), nn.Linear(7, 3)
+
+    def forward(self, x: Tensor, heard: Tensor) -> Tensor:
+        x = F.relu(self.fc1(x)) * heard[:, None]
+        return self.fc3(F.relu(self.fc2(x)))
+
+
 class NamedOutputs(nn.Module):
     """Outputs in a dictionary, as by name."""
 
@@ -162,6 +174,10 @@ def graphs(batch: int, variant: int) -> tuple[Any, ...]:
     return torch.randn(batch, count, 4), torch.maximum(edges, torch.eye(count))
 
 
+def switches(batch: int, variant: int) -> tuple[Any, ...]:
+    return torch.randn(batch, 6), torch.arange(batch) % 2 == 1
+
+
 def table_rows(batch: int, variant: int) -> tuple[Any, ...]:
     categories = torch.stack([torch.randint(n, (batch,)) for n in (6, 9, 4)], dim=1)
     return categories, torch.randn(batch, 5)
@@ -178,27 +194,26 @@ SEVERAL_INPUTS = (
         "two_towers",
         TwoTowers,
         beside(numbers((6,)), numbers((7,))),
-        (6, 7, 8, 9),
-        features=(6, 7),
+        (8, 9),
+        "of several inputs all stay",
     ),
     Case(
         "film",
         FiLM,
         beside(numbers((3, 8, 8), (3, 9, 9)), numbers((4,))),
-        (4, 5, 7, 9),
+        (5, 7, 9),
         "a channel has two rows in the layer of scales and shifts",
-        (4,),
     ),
-    Case("tabular", Tabular, table_rows, (2, 3, 4, 5, 8, 12), features=(5,)),
-    Case("named_inputs", NamedInputs, named, (4, 5, 7), features=(4,)),
+    Case("tabular", Tabular, table_rows, (2, 3, 4, 8, 12), "of several inputs all stay"),
+    Case("named_inputs", NamedInputs, named, (5, 7), "of several inputs all stay"),
     Case(
         "bilinear_pair",
         BilinearPair,
         beside(numbers((4,)), numbers((5,))),
-        (4, 5, 7),
+        (7,),
         "what the bilinear layer reads and makes stays",
-        (4, 5),
     ),
+    Case("switched", Switched, switches, (7, 9), "an idle unit still follows the switch"),
     Case("deep_sets", DeepSets, numbers((6, 4), (5, 4)), (7, 8, 9)),
     Case("pointnet", PointNet, numbers((3, 7), (3, 9)), (6, 8, 10), "an output a point"),
     Case("graph_convolution", GraphConvolution, graphs, None, "8 and 6: edges join nodes"),
