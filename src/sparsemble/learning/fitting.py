@@ -111,7 +111,7 @@ def fit(
     blank = initial_network(network, 0, seed)
     task = task or recipe.task or task_for(data)
 
-    def training_for(outputs: int | None) -> Training:
+    def training_for(task: Task, outputs: int | None) -> Training:
         return task.training(
             data,
             seed=recipe.seed,
@@ -124,13 +124,14 @@ def fit(
     known = is_known(blank) and is_plain(blank)
     if layout is None and not known and not isinstance(network, TracedSource):
         tracer = tracer or Tracer()
-        network, traced = tracer.trace(network, blank, training_for(None))
+        task = task.for_network(blank, training_for(task, None))
+        network, traced = tracer.trace(network, blank, training_for(task, None))
         layout = grouped(traced.layout, recipe.grouping or "outgoing")
         blank = network.traced(blank)
     else:
         layout = _layout(blank, layout, recipe)
         check_plain(blank)
-    training = training_for(layout.outputs.size)
+    training = training_for(task, layout.outputs.size)
     _check_chains_differ(network, blank, recipe)
     blank = training.task.prepared(blank)
     _check_budget(recipe, blank, layout, training.batches(recipe.chain.batch_size).steps)

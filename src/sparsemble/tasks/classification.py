@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from sparsemble.data import Batches, Dataset, as_dataset
+from sparsemble.data import Batches, Dataset, Inputs, as_dataset
 from sparsemble.data.dataset import About, as_targets, check_labels
 from sparsemble.data.rows import Rows
 from sparsemble.errors import InputError
@@ -124,7 +124,7 @@ class Classification(ExampleTask):
             )
         return torch.tensor([known.index(name) for name in own])[data.targets]
 
-    def labelled(self, inputs: Tensor, rows: Rows, source: str) -> Dataset:
+    def labelled(self, inputs: Inputs, rows: Rows, source: str) -> Dataset:
         """Labels of a file: names of classes, or their indices."""
         known, labels = self.class_names, rows.labels
         assert labels is not None
