@@ -42,8 +42,10 @@ class Tracer:
             check_names(blank, inputs)
         prepare = _preparing(training.task, inputs)
         network = prepare(blank)
-        together = isinstance(inputs, Arguments) and isinstance(network, _Named)
-        arguments = called_with(network, training.task, inputs.tensors if together else inputs)
+        given: Any = inputs
+        if isinstance(inputs, Arguments) and isinstance(network, _Named):
+            given = inputs.tensors
+        arguments = called_with(network, training.task, given)
         key = (repr(network), repr(pytree.tree_map_only(Tensor, _kind, arguments)))
         if key not in self._known:
             examples = training.task.examples_in(targets)
