@@ -14,6 +14,9 @@ from sparsemble.data.arguments import Arguments, Inputs
 from sparsemble.data.scaling import Scaling
 from sparsemble.errors import InputError
 
+IGNORED = -100
+"""The class of positions that do not count, as PyTorch has it."""
+
 
 @dataclass(frozen=True)
 class Dataset:
@@ -83,6 +86,7 @@ def as_dataset(
     target_names: Sequence[str] | None = None,
     feature_names: Sequence[str] | None = None,
     scaling: Scaling | None = None,
+    ignore: int = IGNORED,
     source: str = "the data",
 ) -> Dataset:
     """Check arrays or tensors and make a `Dataset` of them.
@@ -90,13 +94,15 @@ def as_dataset(
     Args:
         inputs: One row of numbers per example, or a table with named columns; of a network with
             several inputs a tuple or a dict of arrays.
-        targets: Class indices, or names out of `class_names`; with `numeric` any numbers.
+        targets: Class indices, or names out of `class_names`; with `numeric` any numbers. Several
+            indices per example are the classes of its positions: tokens, or pixels.
         numeric: Are the targets numbers to be predicted, rather than classes?
         num_classes: How many classes there are, if more than the targets show.
         class_names: What the classes are called.
         target_names: What the numbers to be predicted are called.
         feature_names: What the inputs are called; by default a table's columns.
         scaling: What the network sees of the inputs.
+        ignore: The index of positions that do not count.
         source: Where they come from, for messages.
     """
     x = any_inputs(inputs, targets, source)
@@ -124,7 +130,9 @@ def as_dataset(
     count = len(names) if names is not None else num_classes
     if count is None:
         count = int(y.max()) + 1
-    check_labels(y, count, source)
+    if y.ndim > 1 and bool((y == ignore).all()):
+        raise InputError(f"{source}: every position is ignored (class {ignore})")
+    check_labels(y, count, source, ignore)
     names = names or tuple(map(str, range(count)))
     return Dataset(x, y, names, features, scaling or Scaling.none())
 
@@ -263,8 +271,11 @@ def as_targets(values: Any, class_names: Sequence[str] | None, source: str) -> T
                 "classes are called, task=Classification(class_names=...)"
             )
     tensor = _as_tensor(values, source)
-    if tensor.ndim != 1:
-        raise InputError(f"{source}: labels need one number per example, got {tuple(tensor.shape)}")
+    if tensor.ndim != 1 and (tensor.is_floating_point() or tensor.shape[1:].numel() == 1):
+        raise InputError(
+            f"{source}: labels need one number per example, or whole numbers for each of its "
+            f"positions, got {tensor.dtype} of {tuple(tensor.shape)}"
+        )
     indices = tensor.long()
     if tensor.is_floating_point() and not torch.equal(indices.to(tensor), tensor):
         raise InputError(
@@ -296,14 +307,18 @@ def as_numbers(values: Any, source: str) -> Tensor:
     return tensor
 
 
-def check_labels(targets: Tensor, num_classes: int, source: str) -> None:
-    """Raise `InputError` if any label is not a class index."""
-    outside = ((targets < 0) | (targets >= num_classes)).nonzero().squeeze(1)
+def check_labels(targets: Tensor, num_classes: int, source: str, ignore: int = IGNORED) -> None:
+    """Raise `InputError` if any label is not a class index; positions may be ignored."""
+    strange = (targets < 0) | (targets >= num_classes)
+    if targets.ndim > 1:
+        strange &= targets != ignore
+    outside = strange.nonzero()
     if len(outside):
-        first = int(outside[0])
+        first = tuple(outside[0].tolist())
         raise InputError(
-            f"{source}: label {int(targets[first])} of example {first} is outside the "
+            f"{source}: label {int(targets[first])} of example {first[0]} is outside the "
             f"{num_classes} classes 0 to {num_classes - 1}"
+            + (f" (ignored is {ignore})" if targets.ndim > 1 else "")
         )
 
 

@@ -121,17 +121,23 @@ def fit(
             dtype=next(blank.parameters()).dtype,
         )
 
-    known = is_known(blank) and is_plain(blank)
-    if layout is None and not known and not isinstance(network, TracedSource):
+    training: Training | None = None
+    if layout is not None or isinstance(network, TracedSource):
+        layout = _layout(blank, layout, recipe)
+        check_plain(blank)
+    elif is_known(blank) and is_plain(blank):
+        layout = _layout(blank, None, recipe)
+        training = training_for(task, layout.outputs.size)
+        if not training.task.is_per_example:  # layers are applied to every position
+            layout = training = None
+    if layout is None:
+        assert not isinstance(network, TracedSource)
         tracer = tracer or Tracer()
         task = task.for_network(blank, training_for(task, None))
         network, traced = tracer.trace(network, blank, training_for(task, None))
         layout = grouped(traced.layout, recipe.grouping or "outgoing")
         blank = network.traced(blank)
-    else:
-        layout = _layout(blank, layout, recipe)
-        check_plain(blank)
-    training = training_for(task, layout.outputs.size)
+    training = training or training_for(task, layout.outputs.size)
     _check_chains_differ(network, blank, recipe)
     blank = training.task.prepared(blank)
     _check_budget(recipe, blank, layout, training.batches(recipe.chain.batch_size).steps)

@@ -28,7 +28,7 @@ def rehearse(training: Training, network: nn.Module) -> None:
     task = training.task
     inputs, targets = next(training.batches(_EXAMPLES).epoch(0))
     inputs, targets = inputs[:_EXAMPLES], targets[:_EXAMPLES]
-    _check_kind(network, inputs)
+    _check_kind(task, network, inputs)
     was_training = network.training
     try:
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
@@ -41,9 +41,16 @@ def rehearse(training: Training, network: nn.Module) -> None:
         network.train(was_training)
 
 
-def _check_kind(network: nn.Module, inputs: Inputs) -> None:
-    """Several inputs are what traced networks take: others may be computed as one stack."""
-    if isinstance(inputs, Arguments) and not isinstance(network, Program):
+def _check_kind(task: Task, network: nn.Module, inputs: Inputs) -> None:
+    """Several inputs, or outputs, are for traced networks: others may be computed as one stack."""
+    if isinstance(network, Program):
+        return
+    if not task.is_per_example:
+        raise InputError(
+            "the targets are classes of positions, for which networks are traced: leave the layout "
+            "out"
+        )
+    if isinstance(inputs, Arguments):
         raise InputError(
             f"the data have {len(inputs.tensors)} inputs, and the network, which has a layout "
             "already, takes one: leave the layout out, or give one array"

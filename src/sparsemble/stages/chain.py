@@ -175,7 +175,7 @@ class Chain:
             outputs = self._forward(inputs)
             losses = self._task.loss(outputs, targets)
             if self._teacher is not None:
-                losses = self._teacher.mixed(losses, outputs, inputs)
+                losses = self._teacher.mixed(losses, outputs, inputs, targets)
         # Members do not share weights: each gets the gradient of its own loss.
         loss = losses.sum() if losses.ndim else losses
         loss.backward()

@@ -39,9 +39,10 @@ class Teacher:
         else:
             self._forwards = [task.forward(member.eval()) for member in members]
 
-    def mixed(self, loss: Tensor, outputs: Tensor, inputs: Inputs) -> Tensor:
+    def mixed(self, loss: Tensor, outputs: Tensor, inputs: Inputs, targets: Tensor) -> Tensor:
         """The loss by labels and that by the teacher's prediction, each with its share."""
-        taught = self._task.taught_loss(outputs, self.predict(inputs))
+        prediction = self._task.taught_part(self.predict(inputs), targets)
+        taught = self._task.taught_loss(outputs, prediction)
         return torch.lerp(loss, taught.to(loss), self._share)
 
     @torch.no_grad()

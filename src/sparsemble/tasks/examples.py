@@ -48,7 +48,7 @@ from sparsemble.errors import InputError
 from sparsemble.seeds import derive
 from sparsemble.settings import Names
 from sparsemble.tasks.input_parts import InputPart, arranged, parts_of
-from sparsemble.tasks.task import Answer, Evaluation, Predictor, Task, Training
+from sparsemble.tasks.task import Answer, Evaluation, Forward, Predictor, Task, Training
 
 _WATCHED = 2000
 """Examples that a growing ensemble is watched on at most."""
@@ -187,8 +187,10 @@ class ExampleTask(Task):
         Such are indices of words. A network that takes both gets numbers, as tables and pictures of
         integers need it.
         """
-        integers = training.integers() if isinstance(training, ExampleTraining) else None
-        if self.input_parts is not None or integers is None:
+        if self.input_parts is not None or not isinstance(training, ExampleTraining):
+            return self
+        integers, _ = training.as_given()
+        if isinstance(integers, Arguments) or integers.is_floating_point():
             return self
         weight = next(network.parameters())
         refused = _refusal(network, integers.to(weight))
@@ -389,17 +391,23 @@ class ExampleTask(Task):
         return Answer(records, table.getvalue())
 
 
-def _refusal(network: nn.Module, inputs: Tensor) -> str | None:
-    """Why a network cannot take inputs; `None` if it can."""
+def outputs_of(network: nn.Module, inputs: Inputs) -> Tensor:
+    """What a network returns in evaluation, without a trace of the call."""
     was_training = network.training
     network.eval()
     try:
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
-            network(inputs)
-    except Exception as error:  # whatever code of the user's raises
-        return str(error).partition("\n")[0]
+            return Forward(network)(inputs)
     finally:
         network.train(was_training)
+
+
+def _refusal(network: nn.Module, inputs: Tensor) -> str | None:
+    """Why a network cannot take inputs; `None` if it can."""
+    try:
+        outputs_of(network, inputs)
+    except Exception as error:  # whatever code of the user's raises
+        return str(error).partition("\n")[0]
     return None
 
 
@@ -458,18 +466,16 @@ class ExampleTraining:
             dtype=dtype,
         )
 
-    def integers(self) -> Tensor | None:
-        """A few examples as they were given, if they are one array of integers."""
+    def as_given(self) -> tuple[Inputs, Tensor]:
+        """A few examples, neither scaled nor in the precision of the weights."""
         if isinstance(self._data, Dataset):
-            inputs = self._data.inputs
+            inputs, targets = self._data.inputs, self._data.targets
         else:
             loader = self._data
             if not isinstance(loader, DataLoader):
                 loader = DataLoader(loader, _FEW)
-            inputs, _ = next(self._loaded(loader, None).epoch(0))
-        if isinstance(inputs, Arguments) or inputs.is_floating_point():
-            return None
-        return inputs[:_FEW]
+            inputs, targets = next(self._loaded(loader, None).epoch(0))
+        return inputs[:_FEW], targets[:_FEW]
 
     @cached_property
     def _scaled(self) -> Dataset:

@@ -261,6 +261,11 @@ class Task(Settings, ABC):
         """How many inputs the data have, and how many outputs a network for them."""
 
     @property
+    def is_per_example(self) -> bool:
+        """Has an example one target, rather than one for each of its positions?"""
+        return True
+
+    @property
     def outputs(self) -> int:
         """How many numbers a prepared network returns for one example."""
         return self.sizes[1]
@@ -323,6 +328,10 @@ class Task(Settings, ABC):
             f"{type(self).__name__} does not say how to learn from predictions (taught_loss): take "
             "retrain.targets = 'labels'"
         )
+
+    def taught_part(self, prediction: Tensor, targets: Tensor) -> Tensor:
+        """What is learned of a mixed prediction: nothing where targets do not count."""
+        return prediction
 
     def examples_in(self, targets: Tensor) -> int:
         """How many examples a batch with these targets has: one forward pass each."""
