@@ -1,5 +1,6 @@
 """Data: what a network learns from, where it comes from, and in which order it is seen."""
 
+from sparsemble.data.arguments import Arguments, Inputs
 from sparsemble.data.batches import ArrayBatches, Batches, LoaderBatches
 from sparsemble.data.dataset import Dataset, as_dataset
 from sparsemble.data.diabetes import diabetes
@@ -14,11 +15,13 @@ from sparsemble.data.vocabulary import Vocabulary
 from sparsemble.data.windows import TextBatches
 
 __all__ = [
+    "Arguments",
     "ArrayBatches",
     "Batches",
     "Corpus",
     "Dataset",
     "HasParts",
+    "Inputs",
     "LoaderBatches",
     "Part",
     "Scaling",

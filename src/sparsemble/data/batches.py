@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from sparsemble.data.dataset import Dataset, as_inputs
+from sparsemble.data.arguments import Inputs
+from sparsemble.data.dataset import Dataset, any_inputs
 from sparsemble.errors import InputError
 from sparsemble.seeds import derive
 
@@ -26,7 +27,7 @@ class Batches(Protocol):
 
     def epoch(
         self, number: int, start: int = 0, variant: int = 0
-    ) -> Iterator[tuple[Tensor, Tensor]]:
+    ) -> Iterator[tuple[Inputs, Tensor]]:
         """The batches of epoch `number` from `start` on; `variant` changes their order."""
         ...
 
@@ -37,7 +38,8 @@ class ArrayBatches:
     def __init__(
         self, data: Dataset, batch_size: int, seed: int, dtype: torch.dtype | None = None
     ) -> None:
-        self.inputs = data.scaled().to(dtype=dtype)
+        inputs = data.scaled()
+        self.inputs = inputs if dtype is None else inputs.to(dtype)
         self.targets = data.targets
         self.batch_size = min(batch_size, len(data))
         self.seed = seed
@@ -46,7 +48,7 @@ class ArrayBatches:
 
     def epoch(
         self, number: int, start: int = 0, variant: int = 0
-    ) -> Iterator[tuple[Tensor, Tensor]]:
+    ) -> Iterator[tuple[Inputs, Tensor]]:
         """The batches of epoch `number` from `start` on; `variant` changes their order."""
         seed = derive(self.seed, "epoch", number, variant)
         generator = torch.Generator().manual_seed(seed)
@@ -69,13 +71,16 @@ class LoaderBatches:
         seed: int,
         *,
         targets: Callable[[Any, str], Tensor],
+        inputs: Callable[[Any, Any, str], Inputs] = any_inputs,
         num_data: int | None = None,
-        dtype: torch.dtype = torch.float32,
+        dtype: torch.dtype | None = torch.float32,
     ) -> None:
-        """`targets` checks those of a batch, given where they come from."""
+        """`targets` checks those of a batch, given where they come from; `inputs`, too, given the
+        targets. Without a `dtype` inputs stay as they are."""
         self.loader = loader
         self.seed = seed
         self.targets = targets
+        self.inputs = inputs
         self.dtype = dtype
         self.num_data = self._count(loader) if num_data is None else num_data
         self.steps = self._steps(loader)
@@ -99,7 +104,7 @@ class LoaderBatches:
 
     def epoch(
         self, number: int, start: int = 0, variant: int = 0
-    ) -> Iterator[tuple[Tensor, Tensor]]:
+    ) -> Iterator[tuple[Inputs, Tensor]]:
         """The batches of epoch `number` from `start` on; `variant` changes their order."""
         batches = in_fixed_order(self.loader, derive(self.seed, "loader", number, variant))
         for position in range(self.steps):
@@ -108,13 +113,13 @@ class LoaderBatches:
             if position >= start:
                 yield checked
 
-    def _checked(self, batch: Any, source: str) -> tuple[Tensor, Tensor]:
+    def _checked(self, batch: Any, source: str) -> tuple[Inputs, Tensor]:
         if batch is None:
             raise InputError(f"{source} is missing: the loader yields fewer than {self.steps}")
         if not isinstance(batch, list | tuple) or len(batch) != 2:
             raise InputError(f"{source} is not a pair of inputs and targets")
-        inputs, targets = as_inputs(batch[0], source), self.targets(batch[1], source)
-        return inputs.to(self.dtype), targets
+        inputs, targets = self.inputs(batch[0], batch[1], source), self.targets(batch[1], source)
+        return inputs if self.dtype is None else inputs.to(self.dtype), targets
 
 
 def in_fixed_order(loader: DataLoader[Any], seed: int) -> Iterator[Any]:

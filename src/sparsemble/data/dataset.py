@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,8 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sparsemble.data.arguments import Arguments, Inputs
 from sparsemble.data.scaling import Scaling
 from sparsemble.errors import InputError
+
+IGNORED = -100
+"""The class of positions that do not count, as PyTorch has it."""
 
 
 @dataclass(frozen=True)
@@ -19,10 +23,11 @@ class Dataset:
     """Raw inputs and targets, with what is needed to read predictions later.
 
     With `class_names` targets are indices of them, without they are numbers to be predicted, one or
-    several per example.
+    several per example. Inputs are one tensor, or several as `Arguments`; only one is scaled, and
+    has names of features.
     """
 
-    inputs: Tensor
+    inputs: Inputs
     targets: Tensor
     class_names: tuple[str, ...] | None = None
     feature_names: tuple[str, ...] | None = None
@@ -32,9 +37,9 @@ class Dataset:
     def __len__(self) -> int:
         return len(self.targets)
 
-    def scaled(self) -> Tensor:
+    def scaled(self) -> Inputs:
         """The inputs as the network sees them."""
-        scaled: Tensor = self.scaling(self.inputs)
+        scaled: Inputs = self.scaling(self.inputs)
         return scaled
 
     def split(self, last: int) -> tuple[Dataset, Dataset]:
@@ -81,24 +86,33 @@ def as_dataset(
     target_names: Sequence[str] | None = None,
     feature_names: Sequence[str] | None = None,
     scaling: Scaling | None = None,
+    ignore: int = IGNORED,
     source: str = "the data",
 ) -> Dataset:
     """Check arrays or tensors and make a `Dataset` of them.
 
     Args:
-        inputs: One row of numbers per example, or a table with named columns.
-        targets: Class indices, or names out of `class_names`; with `numeric` any numbers.
+        inputs: One row of numbers per example, or a table with named columns; of a network with
+            several inputs a tuple or a dict of arrays.
+        targets: Class indices, or names out of `class_names`; with `numeric` any numbers. Several
+            indices per example are the classes of its positions: tokens, or pixels.
         numeric: Are the targets numbers to be predicted, rather than classes?
         num_classes: How many classes there are, if more than the targets show.
         class_names: What the classes are called.
         target_names: What the numbers to be predicted are called.
         feature_names: What the inputs are called; by default a table's columns.
         scaling: What the network sees of the inputs.
+        ignore: The index of positions that do not count.
         source: Where they come from, for messages.
     """
-    x = as_inputs(inputs, source)
+    x = any_inputs(inputs, targets, source)
     features = checked_names(feature_names or column_names(inputs), "feature_names", source)
-    if features is not None and len(features) != x[0].numel():
+    if isinstance(x, Arguments):
+        if features is not None or not (scaling or Scaling.none()).is_identity:
+            raise InputError(
+                f"{source}: names of features and a scaling are for a single array of inputs"
+            )
+    elif features is not None and len(features) != x[0].numel():
         raise InputError(f"{source}: {len(features)} feature names for {x[0].numel()} features")
     names = checked_names(class_names, "class_names", source)
     y = as_numbers(targets, source) if numeric else as_targets(targets, names, source)
@@ -116,7 +130,9 @@ def as_dataset(
     count = len(names) if names is not None else num_classes
     if count is None:
         count = int(y.max()) + 1
-    check_labels(y, count, source)
+    if y.ndim > 1 and bool((y == ignore).all()):
+        raise InputError(f"{source}: every position is ignored (class {ignore})")
+    check_labels(y, count, source, ignore)
     names = names or tuple(map(str, range(count)))
     return Dataset(x, y, names, features, scaling or Scaling.none())
 
@@ -144,16 +160,84 @@ def in_order(inputs: Tensor, names: Sequence[str], wanted: Sequence[str], source
     return inputs[:, [listed.index(name) for name in wanted]]
 
 
+def any_inputs(values: Any, targets: Any, source: str) -> Inputs:
+    """One array of inputs, or several: those of a dict, or of a tuple or list of arrays.
+
+    A tuple of as many arrays as there are targets holds one example in each, as an array of them
+    would, unless each of them has as many rows.
+    """
+    if isinstance(values, Arguments | Mapping):
+        return as_arguments(values, source)
+    if isinstance(values, tuple | list) and all(map(_is_array, values)):
+        count = len(targets) if hasattr(targets, "__len__") else -1
+        each = {len(own) for own in values}
+        if len(values) != count or each == {count}:
+            return as_arguments(values, source)
+    return as_inputs(values, source)
+
+
+def _is_array(values: Any) -> bool:
+    return isinstance(values, Tensor | np.ndarray) and values.ndim > 0
+
+
+def as_arguments(values: Any, source: str) -> Arguments:
+    """Several inputs of every example, each checked as `as_inputs` does; they may have no rows.
+
+    Args:
+        values: A dict by the names of the network's arguments, or a tuple in their order.
+        source: Where they come from, for messages.
+    """
+    if isinstance(values, Arguments):
+        positional, named = values.positional, values.named
+    elif isinstance(values, Mapping):
+        positional, named = (), values
+        strange = [name for name in values if not isinstance(name, str)]
+        if strange:
+            raise InputError(
+                f"{source}: an input is called {strange[0]!r}: names are those of the network's "
+                "arguments"
+            )
+    else:
+        positional, named = tuple(values), {}
+    if not positional and not named:
+        raise InputError(f"{source}: no inputs: give at least one array")
+    found = Arguments(
+        tuple(_one_of(own, f"{source}, input {place}") for place, own in enumerate(positional, 1)),
+        {name: _one_of(own, f"{source}, input {name!r}") for name, own in named.items()},
+    )
+    if len({len(tensor) for tensor in found.tensors}) > 1:
+        lengths = ", ".join(
+            f"{len(tensor)} of {name or place}"
+            for place, (name, tensor) in enumerate(zip(found.names, found.tensors, strict=True), 1)
+        )
+        raise InputError(
+            f"{source}: inputs of different lengths ({lengths}): give one row of each per example"
+        )
+    return found
+
+
+def _one_of(values: Any, source: str) -> Tensor:
+    tensor = _as_tensor(values, source)
+    if tensor.ndim < 1:
+        raise InputError(f"{source}: a single number: give one row per example")
+    return _finite(tensor, source)
+
+
 def as_inputs(values: Any, source: str) -> Tensor:
     """Numbers in one row per example: floats in single precision, integers as they are.
 
     Whatever is not numbers, not finite or not in rows raises `InputError`.
     """
     tensor = _as_tensor(values, source)
+    if tensor.ndim < 2 and not tensor.is_complex():
+        raise InputError(f"{source}: inputs need one row per example, got {tuple(tensor.shape)}")
+    return _finite(tensor, source)
+
+
+def _finite(tensor: Tensor, source: str) -> Tensor:
+    """Inputs in single precision, if they are floating, real and finite."""
     if tensor.is_complex():
         raise InputError(f"{source}: complex inputs are not supported")
-    if tensor.ndim < 2:
-        raise InputError(f"{source}: inputs need one row per example, got {tuple(tensor.shape)}")
     if tensor.is_floating_point():
         tensor = tensor.float()
         # A finite sum has finite terms only, and is far sooner computed.
@@ -187,8 +271,11 @@ def as_targets(values: Any, class_names: Sequence[str] | None, source: str) -> T
                 "classes are called, task=Classification(class_names=...)"
             )
     tensor = _as_tensor(values, source)
-    if tensor.ndim != 1:
-        raise InputError(f"{source}: labels need one number per example, got {tuple(tensor.shape)}")
+    if tensor.ndim != 1 and (tensor.is_floating_point() or tensor.shape[1:].numel() == 1):
+        raise InputError(
+            f"{source}: labels need one number per example, or whole numbers for each of its "
+            f"positions, got {tensor.dtype} of {tuple(tensor.shape)}"
+        )
     indices = tensor.long()
     if tensor.is_floating_point() and not torch.equal(indices.to(tensor), tensor):
         raise InputError(
@@ -220,14 +307,18 @@ def as_numbers(values: Any, source: str) -> Tensor:
     return tensor
 
 
-def check_labels(targets: Tensor, num_classes: int, source: str) -> None:
-    """Raise `InputError` if any label is not a class index."""
-    outside = ((targets < 0) | (targets >= num_classes)).nonzero().squeeze(1)
+def check_labels(targets: Tensor, num_classes: int, source: str, ignore: int = IGNORED) -> None:
+    """Raise `InputError` if any label is not a class index; positions may be ignored."""
+    strange = (targets < 0) | (targets >= num_classes)
+    if targets.ndim > 1:
+        strange &= targets != ignore
+    outside = strange.nonzero()
     if len(outside):
-        first = int(outside[0])
+        first = tuple(outside[0].tolist())
         raise InputError(
-            f"{source}: label {int(targets[first])} of example {first} is outside the "
+            f"{source}: label {int(targets[first])} of example {first[0]} is outside the "
             f"{num_classes} classes 0 to {num_classes - 1}"
+            + (f" (ignored is {ignore})" if targets.ndim > 1 else "")
         )
 
 

@@ -40,5 +40,6 @@ def diabetes() -> tuple[Dataset, Dataset]:
         source="diabetes",
     )
     train, test = data.split(_TEST_SIZE)
+    assert isinstance(train.inputs, torch.Tensor)
     scaling = Scaling.standard(train.inputs)
     return replace(train, scaling=scaling), replace(test, scaling=scaling)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from sparsemble.data.arguments import Arguments, Inputs
+
 _OF_A_KIND = 20.0
 """How many times as wide as others the ranges of features may be that are of a kind."""
 _USUAL = 10.0
@@ -72,8 +74,10 @@ class Scaling(nn.Module):
         """Do both change values in the same way?"""
         return torch.equal(self.shift, other.shift) and torch.equal(self.factor, other.factor)
 
-    def forward(self, values: Tensor) -> Tensor:
-        """Scaled values as floats."""
+    def forward(self, values: Inputs) -> Inputs:
+        """Scaled values as floats; of several inputs none is scaled."""
+        if isinstance(values, Arguments):
+            return values
         dtype = values.dtype if values.is_floating_point() else self.factor.dtype
         values = values.to(dtype)
         shift, factor = self.shift, self.factor

@@ -69,6 +69,11 @@ def compare(own: Ensemble, other: Ensemble, data: Any) -> dict[str, Difference]:
 def evidence_of(ensemble: Ensemble, held: Evaluation) -> tuple[Tensor, Tensor]:
     """The members' evidence for all of the data, `(members, examples, …)`, and the answers."""
     evidence, targets = zip(*ensemble.scored(held), strict=True)
+    if len({own.shape[1:] for own in targets}) > 1 and not ensemble.task.is_per_example:
+        raise InputError(
+            f"{held.name}: batches of different lengths: pad all to the same, with targets that "
+            "are ignored"
+        )
     return torch.cat(evidence, dim=1), torch.cat(targets)
 
 

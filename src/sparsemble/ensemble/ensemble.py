@@ -131,15 +131,16 @@ class Ensemble(nn.Module):
         self._keep_up()
         return Runner(self.task, self._stack or self._networks, self._few)
 
-    def forward(self, inputs: Tensor) -> Tensor:
+    def forward(self, inputs: Any) -> Tensor:
         """The members' prediction together: of classifiers their mean probabilities."""
-        return self.task.mix(self._quick()(inputs, self.task.evidence))
+        return self.task.mix(self._quick()(self.task.arranged(inputs), self.task.evidence))
 
     def evidence(self, inputs: Any, feature_names: Sequence[str] | None = None) -> Tensor:
         """What each member predicts, `(members, examples, …)`: of classifiers probabilities.
 
         Args:
-            inputs: Raw inputs: an array, a tensor, or a table whose columns have names.
+            inputs: Raw inputs: an array, a tensor, or a table whose columns have names; of
+                networks with several inputs a tuple or a dict of arrays, as was learned from.
             feature_names: What the columns of an array are called, to be matched by name.
         """
         checked = self.task.inputs(inputs, feature_names)

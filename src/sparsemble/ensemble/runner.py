@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from sparsemble.data import Scaling
+from sparsemble.data import Inputs, Scaling
 from sparsemble.ensemble.few import Few
 from sparsemble.members import Stack
 from sparsemble.tasks import Task
@@ -44,7 +44,7 @@ class Runner:
             parameter = next(members[0].parameters())
         self._device, self._dtype = parameter.device, parameter.dtype
 
-    def __call__(self, inputs: Tensor, then: Then = _unchanged) -> Tensor:
+    def __call__(self, inputs: Inputs, then: Then = _unchanged) -> Tensor:
         """`then(outputs)` of every member for raw inputs, `(members, …)`.
 
         Args:
@@ -55,10 +55,12 @@ class Runner:
         if self._scaling is not None:
             inputs = self._scaling(inputs).to(self._dtype)
         if self._stack is not None:
+            assert isinstance(inputs, Tensor), "networks with several inputs are never stacked"
             return self._stack.predict(inputs, then)
         with torch.no_grad(), _evaluating(self._networks):
-            if self._few is not None and self._few.is_quicker(inputs, self._in_turn):
-                return then(self._few(inputs))
+            few = self._few
+            if few and isinstance(inputs, Tensor) and few.is_quicker(inputs, self._in_turn):
+                return then(few(inputs))
             return torch.stack([then(forward(inputs)) for forward in self._forwards])
 
     def _in_turn(self, inputs: Tensor) -> Tensor:

@@ -111,7 +111,7 @@ def fit(
     blank = initial_network(network, 0, seed)
     task = task or recipe.task or task_for(data)
 
-    def training_for(outputs: int | None) -> Training:
+    def training_for(task: Task, outputs: int | None) -> Training:
         return task.training(
             data,
             seed=recipe.seed,
@@ -121,16 +121,23 @@ def fit(
             dtype=next(blank.parameters()).dtype,
         )
 
-    known = is_known(blank) and is_plain(blank)
-    if layout is None and not known and not isinstance(network, TracedSource):
-        tracer = tracer or Tracer()
-        network, traced = tracer.trace(network, blank, training_for(None))
-        layout = grouped(traced.layout, recipe.grouping or "outgoing")
-        blank = network.traced(blank)
-    else:
+    training: Training | None = None
+    if layout is not None or isinstance(network, TracedSource):
         layout = _layout(blank, layout, recipe)
         check_plain(blank)
-    training = training_for(layout.outputs.size)
+    elif is_known(blank) and is_plain(blank):
+        layout = _layout(blank, None, recipe)
+        training = training_for(task, layout.outputs.size)
+        if not training.task.is_per_example:  # layers are applied to every position
+            layout = training = None
+    if layout is None:
+        assert not isinstance(network, TracedSource)
+        tracer = tracer or Tracer()
+        task = task.for_network(blank, training_for(task, None))
+        network, traced = tracer.trace(network, blank, training_for(task, None))
+        layout = grouped(traced.layout, recipe.grouping or "outgoing")
+        blank = network.traced(blank)
+    training = training or training_for(task, layout.outputs.size)
     _check_chains_differ(network, blank, recipe)
     blank = training.task.prepared(blank)
     _check_budget(recipe, blank, layout, training.batches(recipe.chain.batch_size).steps)

@@ -14,7 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from sparsemble.augmentations import Augmentation, checked
+from sparsemble.data import Arguments, Inputs
 from sparsemble.errors import InputError
+from sparsemble.programs import Program
 from sparsemble.tasks import Scorer, Task, Training
 
 _EXAMPLES = 2
@@ -26,6 +28,7 @@ def rehearse(training: Training, network: nn.Module) -> None:
     task = training.task
     inputs, targets = next(training.batches(_EXAMPLES).epoch(0))
     inputs, targets = inputs[:_EXAMPLES], targets[:_EXAMPLES]
+    _check_kind(task, network, inputs)
     was_training = network.training
     try:
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
@@ -36,6 +39,22 @@ def rehearse(training: Training, network: nn.Module) -> None:
             _check_metrics(task, outputs, targets)
     finally:
         network.train(was_training)
+
+
+def _check_kind(task: Task, network: nn.Module, inputs: Inputs) -> None:
+    """Several inputs, or outputs, are for traced networks: others may be computed as one stack."""
+    if isinstance(network, Program):
+        return
+    if not task.is_per_example:
+        raise InputError(
+            "the targets are classes of positions, for which networks are traced: leave the layout "
+            "out"
+        )
+    if isinstance(inputs, Arguments):
+        raise InputError(
+            f"the data have {len(inputs.tensors)} inputs, and the network, which has a layout "
+            "already, takes one: leave the layout out, or give one array"
+        )
 
 
 def rehearse_autocast(
@@ -65,6 +84,11 @@ def rehearse_autocast(
 def rehearse_augmentation(training: Training, augment: Augmentation) -> None:
     """Raise `InputError` if the inputs cannot be perturbed so, or are no inputs afterwards."""
     inputs, _ = next(training.batches(_EXAMPLES).epoch(0))
+    if not isinstance(inputs, Tensor):
+        raise InputError(
+            f"{type(augment).__name__} perturbs a single input of numbers, and the network takes "
+            "several, or integers: leave augment out"
+        )
     checked(training.task.augmentation(augment), inputs[:_EXAMPLES])
 
 

@@ -69,12 +69,14 @@ class Member(nn.Module):
         )
         return cls(network, layout, masks, origin)
 
-    def forward(self, inputs: Tensor, *others: Any) -> Any:
+    def forward(self, *inputs: Any, **named: Any) -> Any:
         """Outputs for (scaled) inputs; a recurrent network takes and gives its state as well."""
         space = self.layout.inputs
         if self.inputs is not None and space is not None:
-            inputs = selected(inputs, self.inputs, self.origin.sizes[space.name])
-        return self.network(inputs, *others)
+            first, *others = inputs
+            kept = selected(first, self.inputs, self.origin.sizes[space.name])
+            return self.network(kept, *others, **named)
+        return self.network(*inputs, **named)
 
     @property
     def cost(self) -> Cost:

@@ -18,7 +18,7 @@ from time import perf_counter
 import torch
 from torch import Tensor
 
-from sparsemble.data import Batches
+from sparsemble.data import Batches, Inputs
 from sparsemble.errors import CorruptFileError, DivergedError
 from sparsemble.priors.prior import share_at_zero
 from sparsemble.samplers import Schedule
@@ -92,7 +92,7 @@ class Chain:
         self._rollbacks = 0
         self._lr_factor = 1.0
         self._totals = EpochTotals()
-        self._rest: Iterator[tuple[Tensor, Tensor]] | None = None
+        self._rest: Iterator[tuple[Inputs, Tensor]] | None = None
         self._reason: str | None = None
         self._random = RandomStream(derive(identity.seed, "dropout", 0), self._device)
         self._good = self._earlier = self._snapshot()
@@ -162,10 +162,11 @@ class Chain:
                 break
         return True
 
-    def _advance(self, inputs: Tensor, targets: Tensor) -> tuple[float, float]:
+    def _advance(self, inputs: Inputs, targets: Tensor) -> tuple[float, float]:
         """One step; the loss summed over members, and that of the worst of them."""
         inputs, targets = inputs.to(self._device), targets.to(self._device)
         if self._augment is not None:
+            assert isinstance(inputs, Tensor), "several inputs are never perturbed"
             inputs = self._augment(inputs)
         self._update.set_lr(self._schedule(self.step / self._batches.steps) * self._lr_factor)
         for tensor in self._tensors:
@@ -174,7 +175,7 @@ class Chain:
             outputs = self._forward(inputs)
             losses = self._task.loss(outputs, targets)
             if self._teacher is not None:
-                losses = self._teacher.mixed(losses, outputs, inputs)
+                losses = self._teacher.mixed(losses, outputs, inputs, targets)
         # Members do not share weights: each gets the gradient of its own loss.
         loss = losses.sum() if losses.ndim else losses
         loss.backward()

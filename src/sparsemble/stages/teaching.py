@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
+from sparsemble.data import Inputs
 from sparsemble.members import Member, Stack
 from sparsemble.tasks import Forward, Task
 
@@ -38,16 +39,18 @@ class Teacher:
         else:
             self._forwards = [task.forward(member.eval()) for member in members]
 
-    def mixed(self, loss: Tensor, outputs: Tensor, inputs: Tensor) -> Tensor:
+    def mixed(self, loss: Tensor, outputs: Tensor, inputs: Inputs, targets: Tensor) -> Tensor:
         """The loss by labels and that by the teacher's prediction, each with its share."""
-        taught = self._task.taught_loss(outputs, self.predict(inputs))
+        prediction = self._task.taught_part(self.predict(inputs), targets)
+        taught = self._task.taught_loss(outputs, prediction)
         return torch.lerp(loss, taught.to(loss), self._share)
 
     @torch.no_grad()
-    def predict(self, inputs: Tensor) -> Tensor:
+    def predict(self, inputs: Inputs) -> Tensor:
         """The members' prediction together."""
         task = self._task
         if self._stack is not None:
+            assert isinstance(inputs, Tensor), "networks with several inputs are never stacked"
             return task.mix(task.evidence(self._stack(inputs)))
         return task.mix(torch.stack([task.evidence(forward(inputs)) for forward in self._forwards]))
 

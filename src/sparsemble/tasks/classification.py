@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
+from torch import Tensor, nn
 
-from sparsemble.data import Batches, Dataset, as_dataset
-from sparsemble.data.dataset import About, as_targets, check_labels
+from sparsemble.data import Arguments, Batches, Dataset, Inputs, as_dataset
+from sparsemble.data.dataset import IGNORED, About, as_targets, check_labels
 from sparsemble.data.rows import Rows
 from sparsemble.errors import InputError
 from sparsemble.pages.blocks import Section
 from sparsemble.settings import Names
-from sparsemble.tasks.examples import ExampleTask
+from sparsemble.tasks.examples import ExampleTask, ExampleTraining, outputs_of
+from sparsemble.tasks.positions import are_classes_first, mean_loss, ratios, summed
 from sparsemble.tasks.scoring import Score
-from sparsemble.tasks.task import Evaluation, Metric, Predictor
+from sparsemble.tasks.task import Evaluation, Metric, Predictor, Training
 from sparsemble.tasks.uncertainty import Uncertainty, entropies
 
 BINS = 15
@@ -38,7 +41,20 @@ class Classification(ExampleTask):
     """What the classes are called; found in the data unless given."""
     num_classes: int | None = None
     """How many there are, where they have no names."""
+    ignore: Annotated[int, Field(lt=0)] = IGNORED
+    """Of tokens or pixels: the class of those that do not count."""
+    classes_first: bool | None = None
+    """Of tokens or pixels: do outputs have their classes before the positions, rather than last?
+    Found by their shape unless given."""
+    target_dims: SkipJsonSchema[int] = 0
+    """Dimensions of an example's targets: 0, of tokens 1, of pixels 2; found in the data."""
 
+    unless_default: ClassVar[tuple[str, ...]] = (
+        *ExampleTask.unless_default,
+        "ignore",
+        "classes_first",
+        "target_dims",
+    )
     noun: ClassVar[str] = "classifiers"
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric("error", "Error %", ".2%"),
@@ -79,14 +95,20 @@ class Classification(ExampleTask):
             num_classes=self.num_classes if known is None else None,
             feature_names=about.feature_names,
             scaling=about.scaling,
+            ignore=self.ignore,
             source=source,
         )
 
     def checked_targets(self, targets: Any, source: str) -> Tensor:
         """Class indices of a batch."""
         indices = as_targets(targets, self.class_names, source)
-        check_labels(indices, self.sizes[1], source)
+        check_labels(indices, self.sizes[1], source, self.ignore)
         return indices
+
+    @property
+    def is_per_example(self) -> bool:
+        """Has an example one class, rather than one for each of its positions?"""
+        return self.target_dims == 0
 
     def completed(self, data: Dataset, outputs: int | None) -> Self:
         """With the classes of the data."""
@@ -95,13 +117,40 @@ class Classification(ExampleTask):
             raise InputError(f"{self.sizes[1]} classes, but the network's last layer has {outputs}")
         if outputs is not None and len(names) != outputs:
             if self.class_names is None and names == _unnamed(len(names)):
-                check_labels(data.targets, outputs, "the data")
+                check_labels(data.targets, outputs, "the data", self.ignore)
                 names = _unnamed(outputs)  # the highest classes just do not occur
             else:
                 raise InputError(
                     f"the data has {len(names)} classes, the network's last layer {outputs}"
                 )
-        return self.model_copy(update={"class_names": names, "num_classes": len(names)})
+        update = {"class_names": names, "num_classes": len(names)}
+        return self.model_copy(update=update)._for_targets(data.targets)
+
+    def _for_targets(self, targets: Tensor) -> Self:
+        return self.model_copy(update={"target_dims": targets.ndim - 1})
+
+    def for_batches(self, batches: Batches) -> Self:
+        """With what a loader's first batch shows."""
+        _, targets = next(batches.epoch(0))
+        return super().for_batches(batches)._for_targets(targets)
+
+    def for_network(self, network: nn.Module, training: Training) -> Self:
+        """With the place of the classes among its outputs, where targets have positions."""
+        task = super().for_network(network, training)
+        if training.task.is_per_example or not isinstance(training, ExampleTraining):
+            return task
+        inputs, targets = training.as_given()
+        weight = next(network.parameters())
+        if task.input_parts is not None and not isinstance(inputs, Arguments):
+            inputs = Arguments((inputs,))
+        outputs = outputs_of(network, inputs.to(weight.device).to(weight.dtype))
+        first = are_classes_first(outputs.shape, targets.shape, self.classes_first)
+        return task.model_copy(update={"classes_first": first})
+
+    def check(self, network: nn.Module, example: Any) -> None:
+        """Pass one example through the network; that of positions has been looked at before."""
+        if self.is_per_example:
+            super().check(network, example)
 
     def for_outputs(self, outputs: int | None) -> Self:
         """A loader's classes are as many as the network's outputs."""
@@ -113,18 +162,27 @@ class Classification(ExampleTask):
 
     def known_targets(self, data: Dataset, source: str) -> Tensor:
         """Labels as indices of the classes learned, by name where both sides have names."""
+        if data.targets.ndim - 1 != self.target_dims:
+            raise InputError(
+                f"{source}: targets of shape {tuple(data.targets.shape)}, the ensemble was learned "
+                f"with {self.target_dims + 1} dimensions"
+            )
         own, known = data.class_names or (), self.class_names
         strange = [name for name in own if known is None or name not in known]
         if known is None or (strange and own == _unnamed(len(own))):
-            check_labels(data.targets, self.sizes[1], source)
+            check_labels(data.targets, self.sizes[1], source, self.ignore)
             return data.targets
         if strange:
             raise InputError(
                 f"{source}: the data has a class {strange[0]!r}, the ensemble {', '.join(known)}"
             )
-        return torch.tensor([known.index(name) for name in own])[data.targets]
+        indices = torch.tensor([known.index(name) for name in own])
+        if self.is_per_example:
+            return indices[data.targets]
+        counted = data.targets != self.ignore
+        return torch.where(counted, indices[data.targets.where(counted, 0)], self.ignore)
 
-    def labelled(self, inputs: Tensor, rows: Rows, source: str) -> Dataset:
+    def labelled(self, inputs: Inputs, rows: Rows, source: str) -> Dataset:
         """Labels of a file: names of classes, or their indices."""
         known, labels = self.class_names, rows.labels
         assert labels is not None
@@ -151,7 +209,9 @@ class Classification(ExampleTask):
     # Predictions
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Mean cross-entropy."""
+        """Mean cross-entropy, over examples or over the positions that count."""
+        if not self.is_per_example:
+            return mean_loss(self._classes_last(outputs), targets, self.ignore)
         if outputs.ndim == 2:
             return F.cross_entropy(outputs, targets)
         wanted = targets.expand(outputs.shape[:2])
@@ -159,8 +219,21 @@ class Classification(ExampleTask):
 
     def taught_loss(self, outputs: Tensor, prediction: Tensor) -> Tensor:
         """Cross-entropy with the predicted probabilities."""
+        if not self.is_per_example:
+            logs = self._classes_last(outputs).log_softmax(-1)
+            taught = (prediction * logs).flatten(logs.ndim - self.target_dims - 2).sum(-1)
+            return -taught / prediction.sum().clamp_min(1)
         loss: Tensor = -(prediction * outputs.log_softmax(-1)).sum(-1).mean(-1)
         return loss
+
+    def taught_part(self, prediction: Tensor, targets: Tensor) -> Tensor:
+        """Probabilities, of positions that do not count none."""
+        if self.is_per_example:
+            return prediction
+        return prediction * (targets != self.ignore).unsqueeze(-1)
+
+    def _classes_last(self, outputs: Tensor) -> Tensor:
+        return outputs.movedim(-1 - self.target_dims, -1) if self.classes_first else outputs
 
     def guess(self, batches: Batches) -> float:
         """Every class equally probable."""
@@ -171,6 +244,8 @@ class Classification(ExampleTask):
 
         A stack computes them with the examples innermost; along that order it is ten times as fast.
         """
+        if not self.is_per_example:
+            return self._classes_last(outputs).softmax(-1)
         return outputs.transpose(-1, -2).softmax(-2).transpose(-1, -2)
 
     def mix(self, evidence: Tensor) -> Tensor:
@@ -192,7 +267,16 @@ class Classification(ExampleTask):
     # Metrics
 
     def statistics(self, prediction: Tensor, targets: Tensor) -> dict[str, Tensor]:
-        """Errors, losses, and by bins of confidence what is right less what is sure."""
+        """Errors, losses, and by bins of confidence what is right less what is sure.
+
+        Of positions the sums over an example's, and how many they are.
+        """
+        if not self.is_per_example:
+            counted = targets != self.ignore
+            return summed(self._each(prediction[counted], targets[counted]), counted)
+        return self._each(prediction, targets)
+
+    def _each(self, prediction: Tensor, targets: Tensor) -> dict[str, Tensor]:
         wide = prediction.double()
         confidence, label = wide.max(-1)
         correct = (label == targets).double()
@@ -207,6 +291,7 @@ class Classification(ExampleTask):
 
     def figures(self, means: Mapping[str, Tensor]) -> dict[str, float]:
         """The calibration error is the sum of the bins' gaps."""
+        means = means if self.is_per_example else ratios(means)
         return super().figures({**means, "ece": means["ece"].abs().sum()})
 
     def diversity(self, evidence: Tensor) -> Tensor:
@@ -215,7 +300,8 @@ class Classification(ExampleTask):
         if members < 2:
             return evidence.new_zeros(evidence.shape[1])
         votes = F.one_hot(evidence.argmax(-1), evidence.shape[-1]).sum(0).double()
-        return 1 - (votes * (votes - 1)).sum(-1) / (members * (members - 1))
+        differ: Tensor = 1 - (votes * (votes - 1)).sum(-1) / (members * (members - 1))
+        return differ if self.is_per_example else differ.flatten(1).mean(1)
 
     def diversity_text(self, diversity: float, where: str) -> str:
         """As a share of the examples."""
@@ -234,14 +320,19 @@ class Classification(ExampleTask):
         """Shares of the classes, each counted once more than it occurs."""
         if not isinstance(training, Dataset):
             return None
-        counts = torch.bincount(training.targets, minlength=self.sizes[1]).double() + 1
-        return (counts / counts.sum()).expand(1, len(targets), -1)
+        known = training.targets
+        known = known if self.is_per_example else known[known != self.ignore]
+        counts = torch.bincount(known, minlength=self.sizes[1]).double() + 1
+        return (counts / counts.sum()).expand(1, *targets.shape, -1)
 
     # Files and reports
 
     def rows(self, evidence: Tensor) -> list[dict[str, Any]]:
-        """Class, uncertainty, and every class's probability."""
+        """Class, uncertainty, and every class's probability; of positions the classes."""
         probabilities, doubt = self.mix(evidence), self.uncertainty(evidence)
+        if not self.is_per_example:
+            labels = self.decide(probabilities).tolist()
+            return [{"prediction": self._named(own)} for own in labels]
         return [
             {
                 "prediction": self.names[int(own.argmax())],
@@ -253,6 +344,12 @@ class Classification(ExampleTask):
                 probabilities, doubt.total, doubt.epistemic, strict=True
             )
         ]
+
+    def _named(self, labels: Any) -> Any:
+        """Class indices in lists as names."""
+        return (
+            [self._named(own) for own in labels] if isinstance(labels, list) else self.names[labels]
+        )
 
     def sections(self, ensemble: Predictor, evaluation: Evaluation, seed: int) -> Iterator[Section]:
         """Calibration, confusions, the most uncertain examples."""

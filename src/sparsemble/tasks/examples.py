@@ -17,26 +17,45 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import torch
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 from pydantic.json_schema import SkipJsonSchema
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, IterableDataset, Subset, TensorDataset
 from torch.utils.data import Dataset as TorchDataset
 
-from sparsemble.data import ArrayBatches, Batches, Dataset, LoaderBatches, Scaling, as_dataset
+from sparsemble.data import (
+    Arguments,
+    ArrayBatches,
+    Batches,
+    Dataset,
+    Inputs,
+    LoaderBatches,
+    Scaling,
+    as_dataset,
+)
 from sparsemble.data.batches import in_fixed_order
-from sparsemble.data.dataset import About, as_inputs, as_numbers, column_names, in_order
+from sparsemble.data.dataset import (
+    About,
+    any_inputs,
+    as_inputs,
+    as_numbers,
+    column_names,
+    in_order,
+)
 from sparsemble.data.named import EXAMPLES, TEXTS, open_examples
 from sparsemble.data.rows import Rows, read_rows
 from sparsemble.errors import InputError
 from sparsemble.seeds import derive
 from sparsemble.settings import Names
-from sparsemble.tasks.task import Answer, Evaluation, Predictor, Task
+from sparsemble.tasks.input_parts import InputPart, arranged, parts_of
+from sparsemble.tasks.task import Answer, Evaluation, Forward, Predictor, Task, Training
 
 _WATCHED = 2000
 """Examples that a growing ensemble is watched on at most."""
 _MANY = 10_000
 """Examples that make large data."""
+_FEW = 2
+"""Examples that show what a network takes."""
 _AT_ONCE = 4096
 """Examples that are scored together."""
 
@@ -48,6 +67,8 @@ class ExampleTask(Task):
     """What the inputs are called; tables are matched by them."""
     input_shape: SkipJsonSchema[tuple[int, ...] | None] = None
     """Of one example; found in the data."""
+    input_parts: SkipJsonSchema[tuple[InputPart, ...] | None] = None
+    """What a network is called with, if that is not one array of numbers; found in the data."""
     scaling: SkipJsonSchema[Scaling] = Field(default_factory=Scaling.none, exclude=True, repr=False)
     """What the network sees of the inputs."""
 
@@ -55,6 +76,17 @@ class ExampleTask(Task):
 
     network_outputs: ClassVar[int] = 1
     """How many numbers a network returns for one example, where the data do not decide it."""
+
+    unless_default: ClassVar[tuple[str, ...]] = ("input_parts",)
+    """Fields that are written down only if they say something."""
+
+    @model_serializer(mode="wrap")
+    def _written(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields: dict[str, Any] = written(self)
+        for name in self.unless_default:
+            if getattr(self, name) == type(self).model_fields[name].default:
+                fields.pop(name, None)
+        return fields
 
     # What a subclass may say about its targets: by default they are numbers
 
@@ -125,7 +157,9 @@ class ExampleTask(Task):
         return training
 
     def _for_examples(self, data: Dataset) -> Self:
-        """With the shape, names and scaling of the data's inputs."""
+        """With the shape, names and scaling of the data's inputs, or with their parts."""
+        if isinstance(data.inputs, Arguments):
+            return self._for_parts(data.inputs)
         shape = tuple(data.inputs.shape[1:])
         names = data.feature_names or self.feature_names
         for what, known, found in (
@@ -139,21 +173,59 @@ class ExampleTask(Task):
         update = {"feature_names": names, "input_shape": shape, "scaling": data.scaling}
         return self.model_copy(update=update)
 
+    def _for_parts(self, inputs: Arguments) -> Self:
+        if self.feature_names is not None or self.input_shape is not None:
+            raise InputError(
+                "the task has feature_names or an input_shape, which are for a single array of "
+                f"inputs, and the data {len(inputs.tensors)} inputs: leave them out"
+            )
+        return self.model_copy(update={"input_parts": parts_of(inputs)})
+
+    def for_network(self, network: nn.Module, training: Training) -> Self:
+        """With integers as they are, if the network cannot take them as numbers.
+
+        Such are indices of words. A network that takes both gets numbers, as tables and pictures of
+        integers need it.
+        """
+        if self.input_parts is not None or not isinstance(training, ExampleTraining):
+            return self
+        integers, _ = training.as_given()
+        if isinstance(integers, Arguments) or integers.is_floating_point():
+            return self
+        weight = next(network.parameters())
+        refused = _refusal(network, integers.to(weight))
+        if refused is None:
+            return self
+        kept = _refusal(network, integers.to(weight.device))
+        if kept is not None:
+            raise InputError(
+                f"the network takes inputs of {integers.dtype} and shape {tuple(integers.shape)} "
+                f"neither as numbers ({refused}) nor as the integers they are ({kept})"
+            )
+        return self.model_copy(update={"input_parts": parts_of(Arguments((integers,)))})
+
     def for_inputs(self, inputs: int) -> Self:
         """The width of the inputs, unless the data said more of them."""
-        known = self.input_shape is not None
+        known = self.input_shape is not None or self.input_parts is not None
         return self if known else self.model_copy(update={"input_shape": (inputs,)})
 
     def for_batches(self, batches: Batches) -> Self:
         """The task for a data loader's batches."""
         inputs, _ = next(batches.epoch(0))
+        if isinstance(inputs, Arguments):
+            return self._for_parts(inputs)
         return self.model_copy(update={"input_shape": tuple(inputs.shape[1:])})
 
     def _opened(self, data: Any, source: str) -> Dataset | DataLoader[Any] | TorchDataset[Any]:
         if isinstance(data, TensorDataset):
             data = data.tensors
         if isinstance(data, Dataset):
-            return self.dataset(data.inputs, data.targets, About.of(data), source)
+            about = About.of(data)
+            if self.input_parts is not None:
+                inputs = arranged(data.inputs, self.input_parts, source)
+                about = replace(about, feature_names=None, scaling=None)
+                return self.dataset(inputs, data.targets, about, source)
+            return self.dataset(data.inputs, data.targets, about, source)
         if isinstance(data, IterableDataset):
             raise InputError(f"{source}: give an IterableDataset as a DataLoader, with num_data")
         if isinstance(data, DataLoader | TorchDataset):
@@ -165,6 +237,9 @@ class ExampleTask(Task):
                 f"{source} of type {type(data).__name__}: give a pair (inputs, targets), a Dataset "
                 "or a DataLoader"
             )
+        if self.input_parts is not None:
+            inputs, about = arranged(data[0], self.input_parts, source), About.tables(None, data[1])
+            return self.dataset(inputs, data[1], about, source)
         return self.dataset(data[0], data[1], About.tables(*data), source)
 
     def hold_out(self, data: Any, share: float, most: int, seed: int) -> tuple[Any, Any]:
@@ -189,6 +264,8 @@ class ExampleTask(Task):
         given = self._opened(data, "the data")
         if not isinstance(given, Dataset) or not given.scaling.is_identity:
             return given
+        if isinstance(given.inputs, Arguments):
+            return given
         return replace(given, scaling=Scaling.fitting(given.inputs))
 
     def evaluation(self, data: Any, name: str = "the data") -> Evaluation:
@@ -199,13 +276,13 @@ class ExampleTask(Task):
             inputs = self.inputs(given.inputs, names, name)
             targets = self.known_targets(given, name)
 
-            def parts() -> Iterator[tuple[Tensor, Tensor]]:
+            def parts() -> Iterator[tuple[Inputs, Tensor]]:
                 return zip(inputs.split(_AT_ONCE), targets.split(_AT_ONCE), strict=True)
 
             return Evaluation(name, len(given), parts, given)
         loader = given if isinstance(given, DataLoader) else DataLoader(given, _AT_ONCE)
 
-        def batches() -> Iterator[tuple[Tensor, Tensor]]:
+        def batches() -> Iterator[tuple[Inputs, Tensor]]:
             # Members are measured one after the other: a loader that shuffles must not.
             for number, batch in enumerate(in_fixed_order(loader, 0)):
                 source = f"batch {number} of {name}"
@@ -242,15 +319,19 @@ class ExampleTask(Task):
         inputs = self.inputs(rows.inputs, names, source)
         return self.evaluation(self.labelled(inputs, rows, source), source)
 
-    def labelled(self, inputs: Tensor, rows: Rows, source: str) -> Dataset:
+    def labelled(self, inputs: Inputs, rows: Rows, source: str) -> Dataset:
         """Rows of a file with their targets."""
         about = About(feature_names=self.feature_names, scaling=self.scaling)
         return self.dataset(inputs, rows.labels, about, source)
 
     def inputs(
         self, values: Any, feature_names: Sequence[str] | None = None, source: str = "the inputs"
-    ) -> Tensor:
+    ) -> Inputs:
         """Inputs of the width learned, named columns in the order learned."""
+        if self.input_parts is not None:
+            if feature_names is not None:
+                raise InputError(f"{source}: the ensemble was learned without feature names")
+            return arranged(values, self.input_parts, source)
         names = column_names(values) if feature_names is None else tuple(feature_names)
         tensor = as_inputs(values, source)
         if names is not None and self.feature_names is not None:
@@ -266,11 +347,23 @@ class ExampleTask(Task):
                 )
         return tensor
 
-    def check(self, network: nn.Module, example: Tensor) -> None:
+    def arranged(self, values: Any, source: str = "the inputs") -> Inputs:
+        """Several inputs as `Arguments`; one as it is."""
+        if self.input_parts is None or isinstance(values, Arguments):
+            return super().arranged(values, source)
+        return arranged(values, self.input_parts, source)
+
+    def batch_inputs(self, values: Any, targets: Any, source: str) -> Inputs:
+        """The inputs of a data loader's batch."""
+        if self.input_parts is not None:
+            return arranged(values, self.input_parts, source)
+        return any_inputs(values, targets, source)
+
+    def check(self, network: nn.Module, example: Any) -> None:
         """Pass one example through the network."""
         outputs = self.outputs
         try:
-            found = network(example)
+            found: Any = self.forward(network)(example)
         except (RuntimeError, ValueError, TypeError) as error:
             raise InputError(
                 f"the network cannot take inputs of shape {tuple(example.shape)}: {error}"
@@ -296,6 +389,26 @@ class ExampleTask(Task):
             cells = _flat(record).values()
             writer.writerow([f"{c:.6g}" if isinstance(c, float) else c for c in cells])
         return Answer(records, table.getvalue())
+
+
+def outputs_of(network: nn.Module, inputs: Inputs) -> Tensor:
+    """What a network returns in evaluation, without a trace of the call."""
+    was_training = network.training
+    network.eval()
+    try:
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            return Forward(network)(inputs)
+    finally:
+        network.train(was_training)
+
+
+def _refusal(network: nn.Module, inputs: Tensor) -> str | None:
+    """Why a network cannot take inputs; `None` if it can."""
+    try:
+        outputs_of(network, inputs)
+    except Exception as error:  # whatever code of the user's raises
+        return str(error).partition("\n")[0]
+    return None
 
 
 def _is_empty(data: Any) -> bool:
@@ -341,13 +454,28 @@ class ExampleTraining:
         loader = self._data
         if not isinstance(loader, DataLoader):
             loader = DataLoader(loader, batch_size, shuffle=True)
+        return self._loaded(loader, self._dtype)
+
+    def _loaded(self, loader: DataLoader[Any], dtype: torch.dtype | None) -> LoaderBatches:
         return LoaderBatches(
             loader,
             self._seed,
             targets=self.task.checked_targets,
+            inputs=self.task.batch_inputs,
             num_data=self._num_data,
-            dtype=self._dtype,
+            dtype=dtype,
         )
+
+    def as_given(self) -> tuple[Inputs, Tensor]:
+        """A few examples, neither scaled nor in the precision of the weights."""
+        if isinstance(self._data, Dataset):
+            inputs, targets = self._data.inputs, self._data.targets
+        else:
+            loader = self._data
+            if not isinstance(loader, DataLoader):
+                loader = DataLoader(loader, _FEW)
+            inputs, targets = next(self._loaded(loader, None).epoch(0))
+        return inputs[:_FEW], targets[:_FEW]
 
     @cached_property
     def _scaled(self) -> Dataset:
@@ -361,12 +489,14 @@ class ExampleTraining:
         digest = hashlib.sha256()
         if isinstance(self._data, Dataset):
             scaling = self._data.scaling
-            tensors = [self._data.inputs, self._data.targets, scaling.shift, scaling.factor]
+            given = [self._data.inputs, self._data.targets, scaling.shift, scaling.factor]
         else:
             batches = self.batches(1)
             digest.update(f"{batches.num_data} {batches.steps}".encode())
-            tensors = list(next(batches.epoch(0)))
-        for tensor in tensors:
+            given = list(next(batches.epoch(0)))
+        if isinstance(given[0], Arguments):
+            digest.update(repr(given[0].names).encode())
+        for tensor in _tensors(given):
             digest.update(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
             digest.update(tensor.contiguous().view(-1).view(torch.uint8).numpy().data)
         return digest.hexdigest()
@@ -392,3 +522,8 @@ class ExampleTraining:
             return None
         part = replace(data, inputs=data.inputs[:_WATCHED], targets=data.targets[:_WATCHED])
         return replace(self.task.evaluation(part, name), seen=seen)
+
+
+def _tensors(given: Sequence[Inputs]) -> Iterator[Tensor]:
+    for own in given:
+        yield from own.tensors if isinstance(own, Arguments) else (own,)

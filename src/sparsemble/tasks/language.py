@@ -23,7 +23,7 @@ from pydantic.json_schema import SkipJsonSchema
 from torch import Tensor, nn
 
 from sparsemble.augmentations import Augmentation
-from sparsemble.data import Batches, Corpus, Text, TextBatches, Vocabulary
+from sparsemble.data import Batches, Corpus, Inputs, Text, TextBatches, Vocabulary
 from sparsemble.data.named import EXAMPLES, TEXTS
 from sparsemble.data.text import part_of, read_words
 from sparsemble.data.vocabulary import END, UNKNOWN
@@ -480,7 +480,7 @@ def _next_logs(runner: Callable[..., Tensor], task: LanguageModelling, read: Ten
 
 
 def _scored(
-    runner: Callable[..., Tensor], task: LanguageModelling, inputs: Tensor, targets: Tensor
+    runner: Callable[..., Tensor], task: LanguageModelling, inputs: Inputs, targets: Tensor
 ) -> Tensor:
     return runner(inputs, lambda logits: task.evidence(logits, targets.to(logits.device)))
 

@@ -19,7 +19,7 @@ from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 from torch import Tensor, nn
 
-from sparsemble.data import Batches, Dataset, Scaling
+from sparsemble.data import Batches, Dataset, Inputs, Scaling
 from sparsemble.data.dataset import About, as_numbers
 from sparsemble.data.rows import Rows
 from sparsemble.errors import InputError
@@ -216,7 +216,7 @@ class Regression(ExampleTask):
         """The names of the targets."""
         return self.names
 
-    def labelled(self, inputs: Tensor, rows: Rows, source: str) -> Dataset:
+    def labelled(self, inputs: Inputs, rows: Rows, source: str) -> Dataset:
         """Targets of a file: numbers, which a CSV file holds as text."""
         assert rows.labels is not None
         try:

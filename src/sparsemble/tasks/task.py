@@ -19,7 +19,7 @@ from pydantic import ConfigDict
 from torch import Tensor, nn
 
 from sparsemble.augmentations import Augmentation
-from sparsemble.data import Batches, Scaling
+from sparsemble.data import Arguments, Batches, Inputs, Scaling
 from sparsemble.errors import InputError
 from sparsemble.pages.blocks import Section
 from sparsemble.settings import Settings
@@ -69,9 +69,10 @@ class Forward:
     def __init__(self, network: Callable[..., Any]) -> None:
         self.network = network
 
-    def __call__(self, inputs: Tensor) -> Tensor:
-        """The network's outputs."""
-        outputs: Tensor = self.network(inputs)
+    def __call__(self, inputs: Any) -> Tensor:
+        """The network's outputs for a tensor, or for several as `Arguments`."""
+        several = isinstance(inputs, Arguments)
+        outputs: Tensor = inputs.given_to(self.network) if several else self.network(inputs)
         return outputs
 
     def reset(self) -> None:
@@ -93,7 +94,7 @@ class Evaluation:
 
     name: str
     count: int
-    batches: Callable[[], Iterable[tuple[Tensor, Tensor]]]
+    batches: Callable[[], Iterable[tuple[Inputs, Tensor]]]
     data: Any = None
     """What it was made of."""
     seen: bool = False
@@ -236,8 +237,13 @@ class Task(Settings, ABC):
     @abstractmethod
     def inputs(
         self, values: Any, feature_names: Sequence[str] | None = None, source: str = "the inputs"
-    ) -> Tensor:
+    ) -> Inputs:
         """Raw inputs that fit; errors name the `source`."""
+
+    def arranged(self, values: Any, source: str = "the inputs") -> Inputs:
+        """Inputs that are known to fit, as a network takes them."""
+        inputs: Inputs = values
+        return inputs
 
     @abstractmethod
     def evaluation(self, data: Any, name: str = "the data") -> Evaluation:
@@ -253,6 +259,11 @@ class Task(Settings, ABC):
     @abstractmethod
     def sizes(self) -> tuple[int, int]:
         """How many inputs the data have, and how many outputs a network for them."""
+
+    @property
+    def is_per_example(self) -> bool:
+        """Has an example one target, rather than one for each of its positions?"""
+        return True
 
     @property
     def outputs(self) -> int:
@@ -288,7 +299,16 @@ class Task(Settings, ABC):
         """An augmentation with what this task knows about its inputs."""
         return given
 
-    def check(self, network: nn.Module, example: Tensor) -> None:
+    def for_network(self, network: nn.Module, training: Training) -> Self:
+        """The task as a network of any kind needs it, where the data alone do not say.
+
+        Args:
+            network: What is to be traced.
+            training: What it will learn from.
+        """
+        return self
+
+    def check(self, network: nn.Module, example: Any) -> None:
         """Raise `InputError` if the network's outputs are not what this task reads."""
         return
 
@@ -308,6 +328,10 @@ class Task(Settings, ABC):
             f"{type(self).__name__} does not say how to learn from predictions (taught_loss): take "
             "retrain.targets = 'labels'"
         )
+
+    def taught_part(self, prediction: Tensor, targets: Tensor) -> Tensor:
+        """What is learned of a mixed prediction: nothing where targets do not count."""
+        return prediction
 
     def examples_in(self, targets: Tensor) -> int:
         """How many examples a batch with these targets has: one forward pass each."""

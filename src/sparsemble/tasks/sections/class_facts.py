@@ -124,13 +124,11 @@ def _most(
     mean = probabilities.mean(0)
     labels = probabilities.argmax(-1)
     names = data.class_names or ()
-    low, high = float(data.inputs.min()), float(data.inputs.max())
-    usual = _usual(data)
+    shown = _Shown(data)
     found = []
     for index in doubt.argsort(descending=True, stable=True)[:DOUBTED].tolist():
         votes = torch.bincount(labels[:, index], minlength=len(names))
         order = votes.argsort(descending=True, stable=True).tolist()
-        example = data.inputs[index]
         found.append(
             Doubted(
                 index,
@@ -140,39 +138,42 @@ def _most(
                 float(both.total[index]),
                 float(both.epistemic[index]),
                 tuple((names[k], int(votes[k])) for k in order if votes[k]),
-                _image(example, low, high),
-                _features(example, data, usual),
+                shown.image(index),
+                shown.features(index),
             )
         )
     return tuple(found)
 
 
-def _image(example: Tensor, low: float, high: float) -> np.ndarray | None:
-    """The example as bytes, the data's smallest value black and its largest white."""
-    side = image_side(example.shape)
-    if side is None:
-        return None
-    shown = (example.double().view(side) - low) * (255 / ((high - low) or 1.0))
-    bytes_: np.ndarray = shown.round().byte().numpy()
-    return bytes_
+class _Shown:
+    """Examples as people look at them: images or features; of several inputs nothing is shown."""
 
+    def __init__(self, data: Dataset) -> None:
+        self._inputs = data.inputs if isinstance(data.inputs, Tensor) else None
+        self._names = data.feature_names
+        if self._inputs is None:
+            return
+        self._side = image_side(self._inputs[0].shape)
+        self._low, self._high = float(self._inputs.min()), float(self._inputs.max())
+        if self._side is None:
+            flat = self._inputs.flatten(1).double()
+            self._mean, self._spread = flat.mean(0), flat.std(0, correction=0).clamp_min(1e-12)
 
-def _usual(data: Dataset) -> tuple[Tensor, Tensor] | None:
-    """Mean and spread of every feature; images have none."""
-    if image_side(data.inputs[0].shape) is not None:
-        return None
-    inputs = data.inputs.flatten(1).double()
-    return inputs.mean(0), inputs.std(0, correction=0).clamp_min(1e-12)
+    def image(self, index: int) -> np.ndarray | None:
+        """As bytes, the data's smallest value black and its largest white."""
+        if self._inputs is None or self._side is None:
+            return None
+        example, low, high = self._inputs[index], self._low, self._high
+        shown = (example.double().view(self._side) - low) * (255 / ((high - low) or 1.0))
+        bytes_: np.ndarray = shown.round().byte().numpy()
+        return bytes_
 
-
-def _features(
-    example: Tensor, data: Dataset, usual: tuple[Tensor, Tensor] | None
-) -> tuple[tuple[str, float], ...]:
-    """The features that stand out most from what is usual; none of an image."""
-    if usual is None:
-        return ()
-    own = example.flatten().double()
-    away = ((own - usual[0]) / usual[1]).abs()
-    names = data.feature_names or tuple(f"feature {k}" for k in range(1, len(own) + 1))
-    chosen = sorted(away.argsort(descending=True, stable=True)[:_FEATURES].tolist())
-    return tuple((names[k], float(own[k])) for k in chosen)
+    def features(self, index: int) -> tuple[tuple[str, float], ...]:
+        """Those that stand out most from what is usual; none of an image."""
+        if self._inputs is None or self._side is not None:
+            return ()
+        own = self._inputs[index].flatten().double()
+        away = ((own - self._mean) / self._spread).abs()
+        names = self._names or tuple(f"feature {k}" for k in range(1, len(own) + 1))
+        chosen = sorted(away.argsort(descending=True, stable=True)[:_FEATURES].tolist())
+        return tuple((names[k], float(own[k])) for k in chosen)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from sparsemble.data import Dataset
+from sparsemble.data import Arguments, Dataset
 from sparsemble.pages.blocks import Block, Figure, Fragment, Grid, Listing, Paragraph, Section
 from sparsemble.pages.charts import Bars, bar_chart, reliability_chart
 from sparsemble.pages.render import render
@@ -27,8 +27,14 @@ def sections(
         probabilities = ensemble.evidence(evaluation.data.inputs, names).cpu()
         targets = task.known_targets(evaluation.data, evaluation.name)
         data = replace(evaluation.data, targets=targets, class_names=task.names)
+        if not task.is_per_example:  # every position that counts, of whichever example
+            counted = targets != task.ignore
+            data = replace(data, inputs=Arguments((targets[counted],)), targets=targets[counted])
+            probabilities = probabilities[:, counted]
         classes = class_facts(probabilities, data)
-        yield from (calibration(classes), confusions(classes), doubts(classes))
+        yield from (calibration(classes), confusions(classes))
+        if task.is_per_example:
+            yield doubts(classes)
 
 
 def calibration(classes: ClassFacts) -> Section:
