@@ -36,6 +36,7 @@ def blueprint(*arguments: Any, **keywords: Any) -> Blueprint:
     return Blueprint(
         training=graph,
         evaluating=graph,
+        tensors=("0.weight", "a.b.bias"),
         parameters=frozenset({"0.weight", "a.b.bias"}),
         frozen=frozenset({"0.weight"}),
         aliases=(("0.weight", "tied.weight"),),
@@ -218,7 +219,7 @@ def test_damage_is_named(change: Callable[[dict[str, Any]], None], why: str) -> 
 
 def test_a_program_of_two_values_of_one_name_is_refused_however_it_was_made() -> None:
     twice = Graph(("x",), (Step("x", "aten.relu.default", (Ref("x"),)),), Ref("x"))
-    made = Blueprint(twice, twice, frozenset(), frozenset(), (), ())
+    made = Blueprint(twice, twice, (), frozenset(), frozenset(), (), ())
     with pytest.raises(InputError, match="two values of one name"):
         Program(made, {}, {})
 

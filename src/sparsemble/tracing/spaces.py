@@ -7,6 +7,7 @@ the arithmetic of slots, or they stay.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -33,6 +34,8 @@ class _Unit:
 
     root: int
     places: dict[Place, list[int]] = field(default_factory=dict)
+    first: int = sys.maxsize
+    """The number of the first thing the run computes that it stands in,"""
     appears: list[tuple[int, int, int]] = field(default_factory=list)
     """How often it stands along dimensions of what the run computes."""
     kind: SpaceKind = SpaceKind.FIXED
@@ -114,7 +117,7 @@ def find_spaces(walk: Walk) -> Spaces:
     ]
     silencers = _silencers(walk, slots)
     spaces = [replace(s, silencers=silencers.get(s.name, ())) for s in spaces]
-    ordered = sorted(spaces, key=lambda space: _order(walk, space, slots))
+    ordered = sorted(spaces, key=lambda space: _order(space, named[space.name]))
     owner = {
         unit.root: name
         for name, alike in named.items()
@@ -162,6 +165,7 @@ def _units(walk: Walk) -> list[_Unit]:
             found, counts = owners(roots, dim).unique(return_counts=True)
             for root, count in zip(found.tolist(), counts.tolist(), strict=True):
                 if root in units:
+                    units[root].first = min(units[root].first, number)
                     units[root].appears.append((number, dim, count))
     _judge(walk, units)
     return list(units.values())
@@ -324,15 +328,10 @@ def fitted(tensor: str, dim: int, space: str, role: Role, positions: Tensor) -> 
     return slots
 
 
-def _order(walk: Walk, space: Space, slots: Sequence[Slot]) -> tuple[int, int]:
+def _order(space: Space, alike: Sequence[_Unit]) -> tuple[int, int]:
     """Inputs first, outputs last, others as data flows."""
-    made = [(use.makes.name, use.makes.dim) for use in walk.uses]
-    own = {(slot.parameter, slot.dim) for slot in slots if slot.space == space.name}
-    first = next((k for k, place in enumerate(made) if place in own), -1)
-    if space.kind is SpaceKind.OUTPUT and first < 0:
-        first = len(made)  # what is no product comes last
     kinds = {SpaceKind.INPUT: -1, SpaceKind.OUTPUT: 1}
-    return kinds.get(space.kind, 0), first
+    return kinds.get(space.kind, 0), min(unit.first for unit in alike)
 
 
 def _silencers(walk: Walk, slots: Sequence[Slot]) -> dict[str, tuple[Slot, ...]]:
