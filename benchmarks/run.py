@@ -2,8 +2,8 @@
 
 Every ratio is measured in one run, alternating, as a median of several, each side at its better
 number of threads (1 or 2). Run it on a machine that does nothing else. With arguments only the
-named parts are measured: `feedforward`, `language`, `lstm`, `checkpoints`. `--keep` also writes the
-ratios to `results/benchmarks.json` and from there into docs/results.md.
+named parts are measured: `feedforward`, `language`, `lstm`, `traced`, `checkpoints`. `--keep` also
+writes the ratios to `results/benchmarks.json` and from there into docs/results.md.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ import kept
 import language
 import lstm
 import timing
+import traced
 
 PARTS = {
     "feedforward": feedforward.measure,
     "language": language.measure,
     "lstm": lstm.measure,
+    "traced": traced.measure,
     "checkpoints": checkpoints.measure,
 }
 ROOT = Path(__file__).parent.parent

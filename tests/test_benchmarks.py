@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import lstm
+import timing
 import torch
+import traced
 from language_networks import dense
+from traced_networks import pictures, sequences
 
 from sparsemble.layouts import layout_of
 from sparsemble.members import Member
@@ -18,3 +21,22 @@ def test_the_chain_that_is_measured_takes_steps_and_the_products_multiply():
         lstm.advancing(chain)()
         assert chain.step == lstm.STEPS
     lstm.products(4, torch.float32)()
+
+
+def test_what_is_measured_of_traced_networks_can_be_called(monkeypatch):
+    monkeypatch.setattr(timing, "measures", [])
+    monkeypatch.setattr(traced, "BATCHES", (2,))
+    monkeypatch.setattr(traced, "alternate", lambda calls, **_: _each_called_once(calls))
+    for network in (pictures("pictures", 4, [4], 1), sequences("words", 5, 8, 1)):
+        traced.tracing(network.name, [(network.make(), network.inputs(3))])
+        traced.compact_member(network)
+        traced.training_steps(network)
+        traced.at_once(network)
+    assert len(timing.measures) == 12
+    assert len(traced.small_networks()) == 12
+
+
+def _each_called_once(calls):
+    for call in calls.values():
+        call()
+    return dict.fromkeys(calls, (1.0, 1))

@@ -178,6 +178,12 @@ class Program(nn.Module):
         graphs = (self.blueprint_.training, self.blueprint_.evaluating)
         held = list(dict.fromkeys(name for graph in graphs for name in graph.held))
         self._names_ = held
+        # Layers are looked up once, which takes as long as a small product. Its own tensors have
+        # none: a program that held itself would keep its memory until it is collected.
+        places = (name.rpartition(".") for name in held)
+        self._places_ = [
+            (self.get_submodule(path) if path else None, leaf) for path, _, leaf in places
+        ]
         self._steps_ = {
             True: _Compiled(self.blueprint_.training, held, self.sizes_),
             False: _Compiled(self.blueprint_.evaluating, held, self.sizes_),
@@ -283,7 +289,7 @@ class Program(nn.Module):
         return "" if kind in _SILENT or not step.operation.startswith("aten.") else kind
 
     def _tensors_(self) -> list[Tensor]:
-        return [self._tensor_(name) for name in self._names_]
+        return [getattr(self if layer is None else layer, leaf) for layer, leaf in self._places_]
 
     def _tensor_(self, name: str) -> Tensor:
         path, _, leaf = name.rpartition(".")
