@@ -202,7 +202,7 @@ def test_integers_reach_a_network_that_cannot_take_numbers_as_they_are(given):
     assert np.array_equal(ensemble.predict_proba(words.tolist()), wanted)
     assert ensemble.predict_proba(words[:, :4]).shape == (EXAMPLES, 2)  # of any length
     assert np.array_equal(ensemble.predict_proba(words.double()), wanted)  # as from a file
-    with pytest.raises(InputError, match="fractions, .* learned with int64: give such numbers"):
+    with pytest.raises(InputError, match=r"fractions, .* learned with int64: give such numbers"):
         ensemble.predict(words + 0.5)
 
 
