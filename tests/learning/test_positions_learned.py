@@ -182,3 +182,9 @@ def test_targets_of_other_dimensions_are_refused(undisturbed):
     _, (inputs, targets), learned = undisturbed
     with pytest.raises(InputError, match="the ensemble was learned with"):
         learned.ensemble.evaluate((inputs, targets.clamp_min(0).flatten(1)[:, 0]))
+
+
+def test_names_that_a_tagger_does_not_take_are_refused():
+    words, targets = sentences()
+    with pytest.raises(InputError, match="unexpected keyword argument 'tokens'"):
+        sparsemble.learn(fresh(Tagger), ({"tokens": words}, targets), short())

@@ -398,6 +398,10 @@ def outputs_of(network: nn.Module, inputs: Inputs) -> Tensor:
     try:
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
             return Forward(network)(inputs)
+    except Exception as error:  # whatever code of the user's raises
+        raise InputError(
+            f"the network cannot take inputs of shape {tuple(inputs.shape)}: {error}"
+        ) from error
     finally:
         network.train(was_training)
 
@@ -406,8 +410,8 @@ def _refusal(network: nn.Module, inputs: Tensor) -> str | None:
     """Why a network cannot take inputs; `None` if it can."""
     try:
         outputs_of(network, inputs)
-    except Exception as error:  # whatever code of the user's raises
-        return str(error).partition("\n")[0]
+    except InputError as error:
+        return str(error.__cause__).partition("\n")[0]
     return None
 
 
