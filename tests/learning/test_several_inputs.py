@@ -10,6 +10,7 @@ import sparsemble
 from small_runs import KillAt, Killed, network, recipe
 from sparsemble.augmentations import InputNoise
 from sparsemble.errors import InputError
+from sparsemble.nets import RecurrentClassifier
 from sparsemble.programs import Program
 from sparsemble.stages import PruneSettings
 from sparsemble.tasks import Classification, Regression
@@ -200,16 +201,25 @@ def test_integers_reach_a_network_that_cannot_take_numbers_as_they_are(given):
     wanted = ensemble.predict_proba(words)
     assert np.array_equal(ensemble.predict_proba(words.tolist()), wanted)
     assert ensemble.predict_proba(words[:, :4]).shape == (EXAMPLES, 2)  # of any length
-    with pytest.raises(InputError, match="learned with int64: give such numbers"):
-        ensemble.predict(words.float())
+    assert np.array_equal(ensemble.predict_proba(words.double()), wanted)  # as from a file
+    with pytest.raises(InputError, match=r"fractions, .* learned with int64: give such numbers"):
+        ensemble.predict(words + 0.5)
 
 
-def test_words_are_never_scaled():
+@pytest.mark.parametrize(
+    "network",
+    [
+        nn.Sequential(nn.Embedding(500, 4), nn.Flatten(), nn.Linear(24, 2)),
+        RecurrentClassifier([6], 2, words=500, embedding=4),  # which takes floats as well
+    ],
+    ids=["embedding", "recurrent"],
+)
+def test_words_are_never_scaled(network):
     many = sentences()[0]["tokens"] * 40
     chosen = short(choose=True, prune=PruneSettings(flops=1.0))
-    network = nn.Sequential(nn.Embedding(500, 4), nn.Flatten(), nn.Linear(24, 2))
     learned = sparsemble.learn(network, (many, sentences()[1]), chosen)
     assert learned.ensemble.task.scaling.is_identity
+    assert [part.dtype for part in learned.ensemble.task.input_parts] == ["int64"]
     assert learned.ensemble.predict(many).shape == (EXAMPLES,)
 
 
@@ -249,7 +259,7 @@ def test_names_that_the_network_does_not_take_are_refused(inputs, message):
         (lambda x: {"tokens": x["tokens"]}, "inputs 'tokens', the ensemble .* 'mask', 'tokens'"),
         (lambda x: (x["tokens"], x["mask"]), "2 inputs without a name, the ensemble was learned"),
         (lambda x: x["tokens"], "1 input without a name, the ensemble was learned with inputs"),
-        (lambda x: {**x, "tokens": x["tokens"].float()}, "input tokens: torch.float32, the"),
+        (lambda x: {**x, "tokens": x["tokens"] + 0.5}, "input tokens: fractions, the ensemble"),
         (lambda x: {**x, "mask": x["mask"][:, 0]}, r"input mask: shape \(80,\), .* 2 dimensions"),
         (lambda x: {**x, "mask": x["mask"][:9]}, "different lengths"),
     ],

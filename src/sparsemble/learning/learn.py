@@ -112,7 +112,10 @@ def learn(
         network: A module (its weights are where the first chain starts) or a function that makes a
             freshly initialised one.
         data: A pair of arrays `(inputs, targets)`, a `Dataset`, a torch `Dataset` or a
-            `DataLoader`; for a language model a `Corpus`.
+            `DataLoader`; for a language model a `Corpus`. For a network of several arguments the
+            inputs are a tuple or, by name, a dict of arrays: `({"tokens": t, "mask": m}, targets)`.
+            Targets of several dimensions are the classes of tokens or pixels; -100 marks those that
+            do not count.
         recipe: Prior, chain, pruning and retraining; without one they are found by short trials.
         budget: What the ensemble may cost, in the place of a recipe; by default as many FLOPs as
             one dense network.

@@ -19,10 +19,7 @@ def check_kind(words: int | None, features: int | None) -> None:
 
 
 def as_words(values: Tensor) -> Tensor:
-    """Indices of words, `(batch, time)`, also where they come as floats.
-
-    A task hands inputs on in the type of the weights, whatever they mean.
-    """
+    """Indices of words, `(batch, time)`, also where they come as floats, as from a file."""
     if values.ndim != 2:
         raise InputError(
             f"inputs of {tuple(values.shape)}: the network reads words, (batch, time); for vectors "

@@ -182,10 +182,10 @@ class ExampleTask(Task):
         return self.model_copy(update={"input_parts": parts_of(inputs)})
 
     def for_network(self, network: nn.Module, training: Training) -> Self:
-        """With integers as they are, if the network cannot take them as numbers.
+        """With integers as they are, if the network does not read them as numbers.
 
-        Such are indices of words. A network that takes both gets numbers, as tables and pictures of
-        integers need it.
+        So it is with indices of words: a network cannot take numbers in their place, or takes no
+        notice of fractions. All others get numbers, as tables and pictures of integers need it.
         """
         if self.input_parts is not None or not isinstance(training, ExampleTraining):
             return self
@@ -193,10 +193,10 @@ class ExampleTask(Task):
         if isinstance(integers, Arguments) or integers.is_floating_point():
             return self
         weight = next(network.parameters())
-        refused = _refusal(network, integers.to(weight))
-        if refused is None:
+        numbers = integers.to(weight)
+        refused, kept = _refusal(network, numbers), _refusal(network, integers.to(weight.device))
+        if refused is None and (kept is not None or _notices_fractions(network, numbers)):
             return self
-        kept = _refusal(network, integers.to(weight.device))
         if kept is not None:
             raise InputError(
                 f"the network takes inputs of {integers.dtype} and shape {tuple(integers.shape)} "
@@ -398,6 +398,10 @@ def outputs_of(network: nn.Module, inputs: Inputs) -> Tensor:
     try:
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
             return Forward(network)(inputs)
+    except Exception as error:  # whatever code of the user's raises
+        raise InputError(
+            f"the network cannot take inputs of shape {tuple(inputs.shape)}: {error}"
+        ) from error
     finally:
         network.train(was_training)
 
@@ -406,9 +410,15 @@ def _refusal(network: nn.Module, inputs: Tensor) -> str | None:
     """Why a network cannot take inputs; `None` if it can."""
     try:
         outputs_of(network, inputs)
-    except Exception as error:  # whatever code of the user's raises
-        return str(error).partition("\n")[0]
+    except InputError as error:
+        return str(error.__cause__).partition("\n")[0]
     return None
+
+
+def _notices_fractions(network: nn.Module, numbers: Tensor) -> bool:
+    """Do outputs change with a fraction of a whole input?"""
+    plain, other = (outputs_of(network, values) for values in (numbers, numbers + 0.25))
+    return not torch.equal(plain, other)
 
 
 def _is_empty(data: Any) -> bool:

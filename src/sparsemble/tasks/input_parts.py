@@ -37,9 +37,10 @@ class InputPart(Settings):
                 f"{self.dims} dimensions"
             )
         own: torch.dtype = getattr(torch, self.dtype)
-        if tensor.is_floating_point() and not own.is_floating_point:
+        # A file may hold integers as floats.
+        if tensor.is_floating_point() and not torch.equal(tensor.to(own).to(tensor), tensor):
             raise InputError(
-                f"{source}: {tensor.dtype}, the ensemble was learned with {self.dtype}: give such "
+                f"{source}: fractions, the ensemble was learned with {self.dtype}: give such "
                 "numbers"
             )
         return tensor.to(own)
