@@ -99,7 +99,9 @@ def _conditions_from_json(fields: Mapping[str, Any]) -> tuple[Expression, ...]:
     def read(expression: Any) -> Expression:
         if isinstance(expression, list) and expression and expression[0] in OPERATIONS:
             return (expression[0], *map(read, expression[1:]))
-        if isinstance(expression, int) or expression in lengths:
+        if isinstance(expression, int):
+            return expression
+        if isinstance(expression, str) and expression in lengths:
             return expression
         raise CorruptFileError(f"a program has the condition {expression}, which is none")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import sympy
+import sympy  # type: ignore[import-untyped]
 import torch
 from torch import Tensor
 from torch.utils._sympy import functions as own
@@ -43,13 +43,13 @@ _NAMES: Mapping[Any, str] = {
 def lengths_of(inputs: Sequence[Any]) -> tuple[Free, tuple[Expression, ...]]:
     """Of every input the dimensions of free lengths, by name, and what has to hold of these."""
     names: dict[sympy.Symbol, str] = {}
-    free = []
+    free: list[tuple[tuple[int, str], ...]] = []
     environment: Any = None
     for tensor in inputs:
-        found = []
+        found: list[tuple[int, str]] = []
         for dim, length in enumerate(tensor.shape if isinstance(tensor, Tensor) else ()):
             expression = length.node.expr if isinstance(length, torch.SymInt) else length
-            if isinstance(expression, sympy.Symbol):
+            if isinstance(length, torch.SymInt) and isinstance(expression, sympy.Symbol):
                 environment = length.node.shape_env
                 name = "examples" if not names and dim == 0 else f"length {len(names)}"
                 found.append((dim, names.setdefault(expression, name)))

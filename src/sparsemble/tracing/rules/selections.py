@@ -47,7 +47,7 @@ def roll(walk: Walk, node: fx.Node, x: Value, shifts: Any, dims: Sequence[int] =
     labels = walk.labelled(x)
     along = dims or tuple(range(labels.ndim))
     walk.need_all(labels, along, f"rolled by a number of places in {place(node)}")
-    return torch.roll(labels, shifts, dims)
+    return torch.roll(labels, shifts, tuple(dims))
 
 
 @rule("embedding")
