@@ -1,5 +1,6 @@
 """Small networks of every kind that users write, each with what is known of it."""
 
+from zoo.attacks import ATTACKS
 from zoo.branched_images import BRANCHED_IMAGES
 from zoo.cases import Case
 from zoo.decoders import DECODERS
@@ -26,6 +27,7 @@ ALL = (
     *OTHERS,
     *ODD_WEIGHTS,
     *SEVERAL_INPUTS,
+    *ATTACKS,
 )
 CASES: dict[str, Case] = {case.name: case for case in ALL}
 """Networks whose layout is to be derived."""

@@ -101,8 +101,8 @@ def _conditions_from_json(fields: Mapping[str, Any]) -> tuple[Expression, ...]:
             return (expression[0], *map(read, expression[1:]))
         if isinstance(expression, int):
             return expression
-        if expression in lengths:
-            return str(expression)
+        if isinstance(expression, str) and expression in lengths:
+            return expression
         raise CorruptFileError(f"a program has the condition {expression}, which is none")
 
     return tuple(map(read, fields["conditions"]))

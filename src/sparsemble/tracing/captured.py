@@ -14,8 +14,9 @@ import operator
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass
+from io import StringIO
 from typing import Any
 
 import torch
@@ -171,12 +172,13 @@ class _ChanceError(Exception):
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Without what torch writes to the log of what it cannot trace."""
+    """Without what torch writes of what it cannot trace: a graph of many lines."""
     log = logging.getLogger("torch.fx.experimental.symbolic_shapes")
     level = log.level
     log.setLevel(logging.CRITICAL)
     try:
-        yield
+        with redirect_stderr(StringIO()):
+            yield
     finally:
         log.setLevel(level)
 

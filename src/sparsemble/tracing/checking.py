@@ -30,13 +30,14 @@ def check_compaction(program: Program, layout: Layout, *, seed: int = 0) -> None
         name: tensor.detach().double() if tensor.is_floating_point() else tensor.detach()
         for name, tensor in {**dict(program.named_parameters()), **_buffers(program)}.items()
     }
-    for _ in range(_MASKINGS):
+    for number in range(_MASKINGS):
         masks = random_masks(layout, tensors, generator)
         pruned = tensors | {name: tensors[name] * mask for name, mask in masks.items()}
         small = compacted(layout, pruned, masks, program.seen_(layout, pruned))
         whole = Program(program.blueprint_, pruned, layout.sizes).eval()
         less = Program(program.blueprint_, small.tensors, small.layout.sizes).eval()
-        for lengths in ({}, *program.blueprint_.other_lengths()):
+        others = () if number else program.blueprint_.other_lengths()
+        for lengths in ({}, *others):
             inputs = program.blueprint_.made_up(seed=seed + 1, dtype=torch.float64, lengths=lengths)
             picked = inputs
             if layout.inputs is not None:
@@ -76,6 +77,26 @@ def check_program(
             f"{type(network).__name__} computes something else than its trace, by {wrong:.2g}: "
             "does it depend on chance in evaluation, or on something that is no tensor?"
         )
+
+
+def check_training(program: Program) -> None:
+    """Raise `InputError` if a program cannot learn."""
+    tensors = {**dict(program.named_parameters()), **_buffers(program)}
+    copied = {name: tensor.detach().clone() for name, tensor in tensors.items()}
+    own = next((p.dtype for p in program.parameters()), torch.float32)
+    learner = Program(program.blueprint_, copied, program.sizes_).train()
+    try:
+        with torch.enable_grad(), torch.random.fork_rng(devices=[]):
+            outputs = pytree.tree_leaves(learner(*program.blueprint_.made_up(dtype=own)))
+            learned = [
+                out.sum() for out in outputs if isinstance(out, Tensor) and out.requires_grad
+            ]
+            if learned:
+                torch.stack([one.real for one in learned]).sum().backward()
+    except RuntimeError as error:
+        raise InputError(
+            f"the network was traced, but cannot be trained as it was: {error}"
+        ) from error
 
 
 def random_masks(

@@ -26,7 +26,7 @@ from sparsemble.structure import (
 )
 from sparsemble.tracing.atoms import thin
 from sparsemble.tracing.captured import Captured, capture
-from sparsemble.tracing.checking import check_compaction, check_program
+from sparsemble.tracing.checking import check_compaction, check_program, check_training
 from sparsemble.tracing.naming import module_path
 from sparsemble.tracing.rectangles import owners, settle
 from sparsemble.tracing.resizing import program_graph
@@ -67,6 +67,7 @@ def describe(network: nn.Module, *inputs: Any, examples: int | None = None, **na
     """
     traced = trace(network, inputs, named, examples)
     check_program(traced.program, network, inputs, named)
+    check_training(traced.program)
     check_compaction(traced.program, traced.layout)
     return traced
 

@@ -43,15 +43,14 @@ _NAMES: Mapping[Any, str] = {
 def lengths_of(inputs: Sequence[Any]) -> tuple[Free, tuple[Expression, ...]]:
     """Of every input the dimensions of free lengths, by name, and what has to hold of these."""
     names: dict[sympy.Symbol, str] = {}
-    free = []
+    free: list[tuple[tuple[int, str], ...]] = []
     environment: Any = None
     for tensor in inputs:
-        found = []
+        found: list[tuple[int, str]] = []
         for dim, length in enumerate(tensor.shape if isinstance(tensor, Tensor) else ()):
-            symbol: Any = length
-            expression = symbol.node.expr if isinstance(length, torch.SymInt) else length
-            if isinstance(expression, sympy.Symbol):
-                environment = symbol.node.shape_env
+            expression = length.node.expr if isinstance(length, torch.SymInt) else length
+            if isinstance(length, torch.SymInt) and isinstance(expression, sympy.Symbol):
+                environment = length.node.shape_env
                 name = "examples" if not names and dim == 0 else f"length {len(names)}"
                 found.append((dim, names.setdefault(expression, name)))
         free.append(tuple(found))

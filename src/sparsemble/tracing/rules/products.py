@@ -261,6 +261,8 @@ def stretch(walk: Walk, value: Value, dim: int) -> Stretch | None:
     if value.source is None or value.index is None:
         return None
     shape = walk.tensors[value.source].shape
+    if value.node.op == "placeholder":  # the whole tensor: large ones take time otherwise
+        return Stretch(value.source, dim, 0, shape[dim])
     others = [other for other in range(value.index.ndim) if other != dim]
     coordinates: Sequence[Tensor] = torch.unravel_index(value.index, shape)
     for own, along in enumerate(coordinates):

@@ -1,0 +1,59 @@
+"""Models that others wrote are traced as they come, and stay exact when they are made smaller."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from sparsemble.errors import InputError
+from sparsemble.tracing import describe
+
+pytest.importorskip("transformers", reason="models of others: pip install 'sparsemble[others]'")
+
+import models_of_others as others
+
+EXPECTED = {
+    "BERT classifier": "8 heads, 64 units",
+    "ALBERT": "4 heads, 40 units",
+    "GPT-2": "8 heads, 48 units",
+    "Llama": "4 heads, 48 units",
+    "T5 encoder": "4 heads, 48 units",
+    "BART": "16 heads, 96 units",
+    "ViT": "8 heads, 48 units",
+    "ConvNeXt": "80 units",
+    "ResNet": "80 channels",
+    "RegNet": "36 channels, 6 groups",
+    "SegFormer": "60 channels, 6 heads, 24 units",
+    "wav2vec 2.0": "16 channels, 8 heads, 60 units",
+}
+"""What may go from the most different of them."""
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_model_loses_units_and_computes_the_same(name: str) -> None:
+    model = others.MODELS[name]
+    network, traced = others.traced(model)
+    assert others.removable(traced) == EXPECTED[name]
+    assert others.worst_difference(model, network, traced, maskings=2) < 1e-10
+
+
+def test_a_model_that_returns_its_cache_is_refused() -> None:
+    with pytest.raises(InputError, match="returns a DynamicCache: only tensors can be returned"):
+        others.traced(others.MODELS["Llama, with its cache"])
+
+
+def test_named_inputs_may_come_in_any_order() -> None:
+    model = others.MODELS["BERT classifier"]
+    network, traced = others.traced(model)
+    inputs = model.inputs(2, 0)
+    turned = dict(reversed(inputs.items()))
+    found = traced.program.eval()(**turned)["logits"]
+    torch.testing.assert_close(found, network(**inputs).logits)
+    with pytest.raises(InputError, match="'token_type_ids' was not given"):
+        traced.program(**inputs, token_type_ids=inputs["input_ids"] * 0)
+
+
+def test_an_input_that_is_no_tensor_is_refused() -> None:
+    model = others.MODELS["BERT classifier"]
+    with pytest.raises(InputError, match="an input False: only tensors can be"):
+        describe(model.make(), **model.inputs(2, 0), return_dict=False)
