@@ -4,6 +4,9 @@ import re
 from pathlib import Path
 
 import pytest
+import torch
+
+import sparsemble
 
 ROOT = Path(__file__).parents[2]
 
@@ -18,8 +21,18 @@ def test_the_readmes_first_example_runs(tmp_path, monkeypatch, capsys):
     exec(compile(examples_in_the_readme()[0], "README.md", "exec"), {})
     printed = capsys.readouterr().out.splitlines()
     assert re.match(r"error 0\.\d+, nll ", printed[0])
-    assert float(printed[1]) < 1
+    assert 0 < float(printed[1]) <= 1
     assert (tmp_path / "digits-ensemble" / "manifest.json").exists()
+
+
+def test_what_the_readme_says_of_its_network_is_what_is_found():
+    text = (ROOT / "README.md").read_text()
+    names: dict = {}
+    exec(
+        compile(examples_in_the_readme()[0].partition("\n\n\ntrain")[0], "README.md", "exec"), names
+    )
+    found = str(sparsemble.describe(names["Pictures"](), torch.rand(2, 64)))
+    assert f"```\n{found}\n```" in text
 
 
 @pytest.mark.slow

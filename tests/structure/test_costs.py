@@ -10,7 +10,7 @@ from scenarios import Recurrent, full_masks, mlp, recurrent_layout
 from sparsemble.layouts import layout_of
 from sparsemble.members import Member, compact
 from sparsemble.structure import Cost, Layout, Matrix, Part, Role, Slot, Space, SpaceKind, measure
-from sparsemble.structure.layout import WHOLE
+from sparsemble.structure.units import WHOLE
 
 WIDTHS = (784, 300, 100, 10)
 

@@ -68,7 +68,12 @@ def inspect(saved: Saved, code: Code = None, as_json: AsJson = False) -> None:
     """
     from sparsemble.ensemble.saving import ensemble_folder
     from sparsemble.errors import InputError
-    from sparsemble.results.inspection import inspect_ensemble, inspect_run, members_table
+    from sparsemble.results.inspection import (
+        inspect_ensemble,
+        inspect_run,
+        layers_table,
+        members_table,
+    )
     from sparsemble.runs.opening import open_ensemble
 
     run = inspect_run(saved, code or ())
@@ -91,6 +96,7 @@ def inspect(saved: Saved, code: Code = None, as_json: AsJson = False) -> None:
             console.print(line)
     if ensemble is not None:
         console.print(members_table(ensemble))
+        console.print(layers_table(ensemble))
 
 
 @app.command()

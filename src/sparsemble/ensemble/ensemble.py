@@ -12,13 +12,14 @@ from torch import Tensor, nn
 
 from sparsemble.devices import usable_device
 from sparsemble.ensemble.cost import EnsembleCost, ensemble_cost
+from sparsemble.ensemble.few import Few
 from sparsemble.ensemble.runner import Runner
 from sparsemble.errors import InputError
 from sparsemble.members import Member, Stack, Versions, with_sparse_layers
 from sparsemble.nets.layers import without_addresses
 from sparsemble.programs import Program
 from sparsemble.structure import Layout
-from sparsemble.tasks import Evaluation, Score, Scorer, Task, Uncertainty
+from sparsemble.tasks import Evaluation, Forward, Score, Scorer, Task, Uncertainty
 
 if TYPE_CHECKING:
     from sparsemble.ensemble.budget import Budget
@@ -53,6 +54,7 @@ class Ensemble(nn.Module):
         self._versions: Versions | None = None
         self._stack: Stack | None = None
         self._networks: list[nn.Module] = []
+        self._few: Few | None = None
 
     # Members
 
@@ -103,6 +105,7 @@ class Ensemble(nn.Module):
     def refresh(self) -> None:
         """Make anew what is made of the members, whose weights changed unseen (through `.data`)."""
         self._versions = None
+        self._few = None
 
     def _keep_up(self) -> None:
         """Make what predicts of the members, if that is not done or if they have changed since."""
@@ -112,6 +115,8 @@ class Ensemble(nn.Module):
         stacks = Stack.fits(members)
         self._stack = Stack(members) if stacks else None
         self._networks = [] if stacks else [_on_sparse_layers(member) for member in members]
+        few = Few.fits(members) and _is_plain(self.task)
+        self._few = Few(members, self._few) if few else None
         self._versions = Versions(self.members)
 
     # Predictions
@@ -121,9 +126,14 @@ class Ensemble(nn.Module):
         self._keep_up()
         return Runner(self.task, self._stack or self._networks)
 
+    def _quick(self) -> Runner:
+        """A runner that computes few examples in whichever way is quicker here."""
+        self._keep_up()
+        return Runner(self.task, self._stack or self._networks, self._few)
+
     def forward(self, inputs: Tensor) -> Tensor:
         """The members' prediction together: of classifiers their mean probabilities."""
-        return self.task.mix(self.runner()(inputs, self.task.evidence))
+        return self.task.mix(self._quick()(inputs, self.task.evidence))
 
     def evidence(self, inputs: Any, feature_names: Sequence[str] | None = None) -> Tensor:
         """What each member predicts, `(members, examples, …)`: of classifiers probabilities.
@@ -133,7 +143,7 @@ class Ensemble(nn.Module):
             feature_names: What the columns of an array are called, to be matched by name.
         """
         checked = self.task.inputs(inputs, feature_names)
-        return self.runner()(checked, self.task.evidence)
+        return self._quick()(checked, self.task.evidence)
 
     def predictive(self, inputs: Any, feature_names: Sequence[str] | None = None) -> Tensor:
         """The members' prediction together, for inputs that are checked first.
@@ -233,6 +243,11 @@ def _array(values: Tensor) -> np.ndarray:
         values = values.float()
     array: np.ndarray = values.cpu().numpy()
     return array
+
+
+def _is_plain(task: Task) -> bool:
+    """Does a task call networks with nothing but a batch, example by example?"""
+    return type(task.forward(nn.Identity())) is Forward
 
 
 def _on_sparse_layers(member: Member) -> Member:

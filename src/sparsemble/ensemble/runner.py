@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from sparsemble.data import Scaling
+from sparsemble.ensemble.few import Few
 from sparsemble.members import Stack
 from sparsemble.tasks import Task
 
@@ -25,9 +26,13 @@ class Runner:
     Args:
         task: Says how a network is called, and how its inputs are scaled.
         members: Stacked, or as networks to be called in turn.
+        few: Those networks, to be called together with few examples where that is quicker.
     """
 
-    def __init__(self, task: Task, members: Stack | Sequence[nn.Module]) -> None:
+    def __init__(
+        self, task: Task, members: Stack | Sequence[nn.Module], few: Few | None = None
+    ) -> None:
+        self._few = few
         self._scaling: Scaling | None = task.scalings.get("inputs")
         if isinstance(members, Stack):
             self._stack: Stack | None = members
@@ -52,7 +57,12 @@ class Runner:
         if self._stack is not None:
             return self._stack.predict(inputs, then)
         with torch.no_grad(), _evaluating(self._networks):
+            if self._few is not None and self._few.is_quicker(inputs, self._in_turn):
+                return then(self._few(inputs))
             return torch.stack([then(forward(inputs)) for forward in self._forwards])
+
+    def _in_turn(self, inputs: Tensor) -> Tensor:
+        return torch.stack([forward(inputs) for forward in self._forwards])
 
 
 @contextmanager

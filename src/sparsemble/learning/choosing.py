@@ -1,11 +1,12 @@
 """Choosing, on validation data, how many members a budget is best spent on.
 
 The means of neighbouring windows are averaged again, so that one chain offers one, two, four or
-eight networks; each is pruned to its share of the budget, with and without retraining. Two members,
-retrained, are what is usual: anything else must do better by more than the standard error of the
-difference, so that few validation data, which cannot tell, leave it at that. More members are tried
-as long as that helps. One averaged network is a legitimate answer: then averaging weights did more
-than averaging predictions could.
+eight networks; each is pruned to its share of the budget, with and without retraining. What is
+usual is tried first; anything else must do better by more than the standard error of the
+difference, so that few validation data, which cannot tell, leave it at that. For a feed-forward
+network or a language model two members, retrained, are usual; for a traced network, which may have
+no units to spare, one. More members are tried as long as that helps. One averaged network is a
+legitimate answer: then averaging weights did more than averaging predictions could.
 """
 
 from __future__ import annotations
@@ -20,9 +21,7 @@ from sparsemble.stages.samples import mean_of
 from sparsemble.structure import Layout
 
 COUNTS = (1, 2, 4, 8)
-"""Numbers of members that are tried,"""
-IN_TURN = (2, 1, 4, 8)
-"""and their order."""
+"""Numbers of members that are tried."""
 TEACHERS = 4
 """Means whose predictions together are learned from: each costs a forward pass of every batch, and
 within a chain averaging predictions does little more than averaging weights."""
@@ -46,6 +45,24 @@ class Candidate:
     def __str__(self) -> str:
         what = "one averaged network" if self.members == 1 else f"{self.members} members"
         return f"{what}, {'retrained' if self.retrained else 'not retrained'}"
+
+
+def in_turn(layout: Layout) -> tuple[int, ...]:
+    """The numbers of members in the order in which they are tried."""
+    return COUNTS if layout.links else (2, 1, 4, 8)
+
+
+def is_enough(count: int, usual: int, *, helped: bool) -> bool:
+    """Is there no need to try further numbers of members?
+
+    If one is better than two, more would not do; nor if more than the usual do not help.
+
+    Args:
+        count: The number that was tried last.
+        usual: The one that was tried first.
+        helped: Was it the best so far?
+    """
+    return helped if (count, usual) == (1, 2) else not helped and count > usual
 
 
 def by_chain(samples: Sequence[Sample]) -> list[list[Sample]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
@@ -41,8 +42,23 @@ class Tracer:
         if key not in self._known:
             examples = training.task.examples_in(targets)
             self._known[key] = describe(network, *arguments, examples=examples)
+            for doubt in doubts(self._known[key]):
+                warnings.warn(doubt, stacklevel=2)
         traced = self._known[key]
         return TracedSource(made_by, traced.program, prepare), traced
+
+
+def doubts(traced: Traced) -> list[str]:
+    """What a user may not have meant: nothing that may go, parameters that nothing uses."""
+    found = []
+    spaces, held = traced.layout.spaces, traced.program.blueprint_.training.held
+    if not any(space.kind.may_go for space in spaces):
+        why = "; ".join(f"{space.name}: {space.reason}" for space in spaces)
+        found.append(f"no unit of the network may go, only single weights ({why})")
+    unused = sorted(traced.program.blueprint_.parameters - set(held))
+    if unused:
+        found.append(f"the network never uses its parameters {', '.join(unused)}")
+    return found
 
 
 def called_with(network: nn.Module, task: Task, inputs: Any) -> tuple[Any, ...]:

@@ -17,7 +17,15 @@ from sparsemble.ensemble import Ensemble
 from sparsemble.ensemble.comparison import is_better, log_scores
 from sparsemble.ensemble.timing import prediction_times
 from sparsemble.errors import InputError
-from sparsemble.learning.choosing import IN_TURN, TEACHERS, Candidate, by_chain, merged, recent
+from sparsemble.learning.choosing import (
+    TEACHERS,
+    Candidate,
+    by_chain,
+    in_turn,
+    is_enough,
+    merged,
+    recent,
+)
 from sparsemble.learning.fitting import Fitted
 from sparsemble.learning.monitor import Monitor
 from sparsemble.members import Member, tensors_of
@@ -158,7 +166,8 @@ class Pipeline:
         samples = recent(samples)
         teachers = self._merged(samples, TEACHERS) or samples
         best: tuple[list[Member], Tensor] | None = None
-        for count in IN_TURN:
+        usual, *_ = order = in_turn(self.fitted.layout)
+        for count in order:
             means = self._merged(samples, count)
             if means is None or not self._is_affordable(how, count):
                 continue
@@ -173,8 +182,8 @@ class Pipeline:
                 if best is None or is_better(scores, best[1]):
                     best, helped = (members, scores), True
                     self.chosen = len(self.candidates) - 1
-            # If one is better than two, or too slow, more would not do; nor if four do not help.
-            if (helped or best is None) if count == 1 else (count > 2 and not helped):
+            too_slow = count == 1 and best is None
+            if too_slow or is_enough(count, usual, helped=helped):
                 break
         if best is None:
             fastest = min(candidate.latency or 0 for candidate in self.candidates)

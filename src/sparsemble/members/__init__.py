@@ -11,12 +11,14 @@ from sparsemble.members.compaction import (
     with_units,
 )
 from sparsemble.members.member import Member
+from sparsemble.members.program_stack import ProgramStack
 from sparsemble.members.sparse_layers import with_sparse_layers
 from sparsemble.members.stack import Stack
 from sparsemble.members.versions import Versions
 
 __all__ = [
     "Member",
+    "ProgramStack",
     "Stack",
     "Versions",
     "compact",

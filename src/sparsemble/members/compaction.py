@@ -19,6 +19,7 @@ from sparsemble.programs import Program
 from sparsemble.structure import Layout
 from sparsemble.structure.compaction import all_masks, compacted
 from sparsemble.structure.groups import group_sizes
+from sparsemble.structure.readings import Seen
 
 
 def masked(network: nn.Module, masks: Mapping[str, Tensor]) -> nn.Module:
@@ -105,9 +106,7 @@ def tensors_of(network: nn.Module) -> dict[str, Tensor]:
     return {**dict(network.named_parameters()), **dict(network.named_buffers())}
 
 
-def seen_in(
-    network: nn.Module, layout: Layout, tensors: Mapping[str, Tensor]
-) -> dict[str, Tensor] | None:
+def seen_in(network: nn.Module, layout: Layout, tensors: Mapping[str, Tensor]) -> Seen | None:
     """What products read in a run with these tensors, if the network is one that can be watched."""
     return network.seen_(layout, tensors) if isinstance(network, Program) else None
 

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from sparsemble.members.member import Member
-from sparsemble.structure.layout import Matrix
+from sparsemble.structure.products import Matrix
 
 _LARGEST_SHARE = 0.8
 """Lists cost gathers and scatters: layers that use more than this share of their area stay,"""

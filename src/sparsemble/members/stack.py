@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from sparsemble.members.member import Member, selected
+from sparsemble.members.padding import Padding
 from sparsemble.nets.gaussian_noise import GaussianNoise
 from sparsemble.nets.layers import flat_layers, is_elementwise
 from sparsemble.programs import Program
@@ -36,31 +37,30 @@ class Stack:
 
     @staticmethod
     def fits(networks: Sequence[nn.Module]) -> bool:
-        """Can such members, or networks, be stacked? Recurrent layers have no batched form."""
+        """Can such members, or networks, be stacked? Recurrent layers have no batched form.
+
+        Programs are stacked by `ProgramStack`, and only where that is quicker.
+        """
         alone = (nn.RNNBase, Program)
         return not any(isinstance(layer, alone) for layer in networks[0].modules())
 
     def __init__(self, members: Sequence[Member]) -> None:
         self.members = list(members)
         self.network = members[0].network
-        self._shared = _union_of_inputs(members)
-        small = members[0].layout
-        self._sizes = {
-            space.name: max(member.layout.space(space.name).size for member in members)
-            for space in small.spaces
-        } | {name: len(union) for name, union in self._shared.items()}
-        self.layout = small.with_sizes(self._sizes)
+        self._padding = Padding(members)
+        self.layout = self._padding.layout
         """The description of one padded network."""
         named = [dict(member.network.named_parameters()) for member in members]
         self.parameters = {
-            name: self._padded(name, [parameters[name].detach() for parameters in named])
+            name: self._padding.stacked(name, [parameters[name].detach() for parameters in named])
             for name in named[0]
         }
         self.masks = {
-            name: self._padded(name, [member.masks[name] for member in members])
+            name: self._padding.stacked(name, [member.masks[name] for member in members])
             for name in members[0].masks
         }
-        self._reads = self._partial_reads()
+        device = next(iter(self.parameters.values())).device
+        self._reads = self._padding.partial_reads(device)
         layers = list(flat_layers(self.network))
         plain = (nn.Linear, nn.Dropout, nn.Flatten, GaussianNoise)
         self._is_flat = all(type(layer) in plain or is_elementwise(layer) for _, layer in layers)
@@ -104,35 +104,8 @@ class Stack:
             for index, member in enumerate(self.members):
                 for name, parameter in member.network.named_parameters():
                     stacked = self.parameters[name][index]
-                    parameter.copy_(stacked[self._region(member, name, stacked.shape)])
-
-    def _padded(self, name: str, tensors: Sequence[Tensor]) -> Tensor:
-        """Stack the members' versions of one parameter, zeros where a member has no unit."""
-        shape = self.members[0].layout.shape_with(self._sizes, name, tensors[0].shape)
-        stacked = tensors[0].new_zeros((len(tensors), *shape))
-        for target, member, tensor in zip(stacked, self.members, tensors, strict=True):
-            target[self._region(member, name, target.shape)] = tensor
-        return stacked
-
-    def _region(self, member: Member, name: str, shape: Sequence[int]) -> tuple[Tensor, ...]:
-        """Where a member's parameter lies within the padded one, as an index."""
-        units = {space.name: torch.arange(space.size) for space in member.layout.spaces}
-        for space, union in self._shared.items():
-            units[space] = torch.searchsorted(union, member.origin.units[space])
-        positions = [
-            self.layout.surviving_positions(name, dim, length, units)
-            for dim, length in enumerate(shape)
-        ]
-        return torch.meshgrid(*positions, indexing="ij")
-
-    def _partial_reads(self) -> tuple[Tensor, int] | None:
-        """The inputs that any member reads, and how many there are, if some are read by none."""
-        device = next(iter(self.parameters.values())).device
-        for space, union in self._shared.items():
-            size = self.members[0].origin.sizes[space]
-            if len(union) < size:
-                return union.to(device), size
-        return None
+                    region = self._padding.region(member, name, stacked.shape)
+                    parameter.copy_(stacked[region])
 
     def _selected(self, inputs: Tensor) -> Tensor:
         return inputs if self._reads is None else selected(inputs, *self._reads)
@@ -185,14 +158,6 @@ class Stack:
         together = torch.vmap(one, in_dims=(0, None), randomness="different")
         outputs: Tensor = together(self.parameters, self._selected(inputs))
         return outputs
-
-
-def _union_of_inputs(members: Sequence[Member]) -> dict[str, Tensor]:
-    """The inputs that any of the members reads, in order, by the name of the input space."""
-    space = members[0].layout.inputs
-    if space is None:
-        return {}
-    return {space.name: torch.cat([m.origin.units[space.name] for m in members]).unique()}
 
 
 def _times_columns(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

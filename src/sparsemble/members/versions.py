@@ -14,11 +14,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from sparsemble.programs import Program
+
 _count = attrgetter("_version")
 
 
 class Versions:
-    """The layers and parameters of a module as they are now."""
+    """The layers and parameters of a module as they are now, and the buffers of programs."""
 
     def __init__(self, module: nn.Module) -> None:
         self._holders: list[dict[str, Any]] = [
@@ -26,6 +28,10 @@ class Versions:
             for layer in module.modules()
             for holder in (layer._modules, layer._parameters)
             if holder
+        ]
+        programs = (layer for layer in module.modules() if isinstance(layer, Program))
+        self._holders += [
+            layer._buffers for own in programs for layer in own.modules() if layer._buffers
         ]
         self._held = self._holding()
         self._tensors = [held for held in self._held if isinstance(held, Tensor)]

@@ -78,6 +78,15 @@ class Graph:
     steps: tuple[Step, ...]
     outputs: Argument
 
+    @property
+    def held(self) -> dict[str, None]:
+        """The names of the tensors it uses, in order."""
+        arguments = [
+            *((step.arguments, tuple(own for _, own in step.keywords)) for step in self.steps),
+            self.outputs,
+        ]
+        return {leaf.name: None for leaf in leaves(arguments) if isinstance(leaf, Held)}
+
 
 def mapped(argument: Argument, change: Callable[[Any], Any]) -> Any:
     """An argument with every leaf of its tuples, lists and dicts changed."""

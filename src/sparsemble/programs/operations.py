@@ -48,7 +48,9 @@ _ATEN_WORDS = """
     logical_not logical_xor bitwise_and bitwise_or bitwise_not bitwise_xor __and__ __or__
     __xor__ isin dropout feature_dropout alpha_dropout feature_alpha_dropout native_dropout to
     _to_copy type_as contiguous clone alias detach float double copy fill zero tril triu
-    sym_size tril_indices triu_indices meshgrid cdist cosine_similarity cross kron tensordot
+    sym_size tril_indices triu_indices meshgrid cdist cosine_similarity cross kron tensordot diff
+    fft_fftn fft_ifftn fft_rfftn fft_irfftn matrix_H mH vdot cummax cummin logcumsumexp complex
+    view_as_complex view_as_real _conj resolve_conj max_unpool2d max_unpool3d histc
 """
 _ATEN = frozenset(_ATEN_WORDS.split())
 """Names of ATen's operations; a trailing underscore, of those that work in place, is left out."""

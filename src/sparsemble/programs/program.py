@@ -19,6 +19,7 @@ from torch.utils import _pytree as pytree
 
 from sparsemble.errors import InputError
 from sparsemble.programs.graph import Constant, Graph, Held, Own, Ref, Step, leaves, mapped
+from sparsemble.programs.lengths import Expression, others, value, written
 from sparsemble.programs.operations import operation
 from sparsemble.structure import Layout, Size
 
@@ -40,9 +41,16 @@ class InputRange:
     high: float
     fixed: tuple[tuple[int, int], ...] = ()
     """Dimensions, and the lengths they must have: the network was unrolled along them."""
+    free: tuple[tuple[int, str], ...] = ()
+    """Other dimensions, and what their lengths are called: those of one name are equal."""
 
     @classmethod
-    def of(cls, tensor: Tensor, fixed: Sequence[tuple[int, int]] = ()) -> InputRange:
+    def of(
+        cls,
+        tensor: Tensor,
+        fixed: Sequence[tuple[int, int]] = (),
+        free: Sequence[tuple[int, str]] = (),
+    ) -> InputRange:
         """The range of a tensor."""
         numbers = tensor.double()
         low, high = (float(numbers.min()), float(numbers.max())) if tensor.numel() else (0.0, 0.0)
@@ -50,7 +58,7 @@ class InputRange:
             # Columns may be of different kinds: what is allowed in all of them.
             high = float(numbers.flatten(1).amax(0).min())
         dtype = str(tensor.dtype).removeprefix("torch.")
-        return cls(tuple(tensor.shape), dtype, low, high, tuple(fixed))
+        return cls(tuple(tensor.shape), dtype, low, high, tuple(fixed), tuple(free))
 
     def check(self, tensor: Tensor) -> None:
         """Raise `InputError` if a tensor has another length than it must."""
@@ -61,12 +69,17 @@ class InputRange:
                     f"length of {length} along dimension {dim}, and depends on it"
                 )
 
-    def made_up(self, generator: torch.Generator, dtype: torch.dtype) -> Tensor:
+    def made_up(
+        self, generator: torch.Generator, dtype: torch.dtype, lengths: Mapping[str, int]
+    ) -> Tensor:
         """A tensor of such numbers; floating ones of another type if so asked."""
         own: torch.dtype = getattr(torch, self.dtype)
+        shape = list(self.shape)
+        for dim, name in self.free:
+            shape[dim] = lengths.get(name, shape[dim])
         if own is torch.bool:
-            return torch.full(self.shape, bool(self.low))
-        drawn = torch.rand(self.shape, generator=generator, dtype=torch.float64)
+            return torch.full(shape, bool(self.low))
+        drawn = torch.rand(shape, generator=generator, dtype=torch.float64)
         if own.is_floating_point:
             return (self.low + drawn * (self.high - self.low)).to(dtype)
         return (self.low + (drawn * (self.high - self.low + 1)).floor()).to(own)
@@ -78,6 +91,8 @@ class Blueprint:
 
     training: Graph
     evaluating: Graph
+    tensors: tuple[str, ...]
+    """What its programs hold, in order."""
     parameters: frozenset[str]
     """Which of its tensors are parameters,"""
     frozen: frozenset[str]
@@ -85,11 +100,51 @@ class Blueprint:
     aliases: tuple[tuple[str, str], ...]
     """and further names of tied ones."""
     inputs: tuple[InputRange, ...]
+    named: tuple[str, ...] = ()
+    """Names of the arguments that it was called with by name, which come last."""
+    conditions: tuple[Expression, ...] = ()
+    """On the lengths of inputs: with others the network computes something else."""
 
-    def made_up(self, *, seed: int = 0, dtype: torch.dtype = torch.float32) -> list[Tensor]:
-        """Inputs such as the network was traced with, at random."""
+    def made_up(
+        self,
+        *,
+        seed: int = 0,
+        dtype: torch.dtype = torch.float32,
+        lengths: Mapping[str, int] | None = None,
+    ) -> list[Tensor]:
+        """Inputs such as the network was traced with, at random; of other lengths if so asked."""
         generator = torch.Generator().manual_seed(seed)
-        return [own.made_up(generator, dtype) for own in self.inputs]
+        return [own.made_up(generator, dtype, lengths or {}) for own in self.inputs]
+
+    def other_lengths(self) -> Iterator[dict[str, int]]:
+        """Lengths near those the network was traced with, which it should be able to read."""
+        traced = {name: own.shape[dim] for own in self.inputs for dim, name in own.free}
+        return others(traced, self.conditions)
+
+    def check(self, inputs: Sequence[Tensor]) -> None:
+        """Raise `InputError` if inputs have lengths for which the network was not traced."""
+        for own, tensor in zip(self.inputs, inputs, strict=False):
+            own.check(tensor)
+        lengths = self._lengths(inputs)
+        for condition in self.conditions:
+            if not value(condition, lengths):
+                raise InputError(
+                    f"inputs of shapes {', '.join(str(tuple(x.shape)) for x in inputs)}: the "
+                    f"network was traced for lengths with {written(condition)}, and computes "
+                    "something else for others; trace it with such an example"
+                )
+
+    def _lengths(self, inputs: Sequence[Tensor]) -> dict[str, int]:
+        lengths: dict[str, int] = {}
+        for own, tensor in zip(self.inputs, inputs, strict=False):
+            for dim, name in own.free:
+                length = tensor.shape[dim] if dim < tensor.ndim else 0
+                if lengths.setdefault(name, length) != length:
+                    raise InputError(
+                        f"an input of shape {tuple(tensor.shape)}: its dimension {dim} must have "
+                        f"the length {lengths[name]} of {name}"
+                    )
+        return lengths
 
 
 class Program(nn.Module):
@@ -108,8 +163,11 @@ class Program(nn.Module):
     ) -> None:
         super().__init__()
         self.blueprint_ = blueprint
-        for name, tensor in tensors.items():
-            self._hold_(name, tensor)
+        if set(tensors) != set(blueprint.tensors):
+            odd = sorted(set(tensors) ^ set(blueprint.tensors))
+            raise InputError(f"tensors that are missing, or not of this network: {', '.join(odd)}")
+        for name in blueprint.tensors:
+            self._hold_(name, tensors[name])
         for name, alias in blueprint.aliases:
             self._hold_(alias, self._tensor_(name))
         self.resize_(sizes)
@@ -118,21 +176,30 @@ class Program(nn.Module):
         """Compute with so many units from now on; the tensors are the caller's to change."""
         self.sizes_ = dict(sizes)
         graphs = (self.blueprint_.training, self.blueprint_.evaluating)
-        held = list(dict.fromkeys(name for graph in graphs for name in _held(graph)))
+        held = list(dict.fromkeys(name for graph in graphs for name in graph.held))
         self._names_ = held
         self._steps_ = {
             True: _Compiled(self.blueprint_.training, held, self.sizes_),
             False: _Compiled(self.blueprint_.evaluating, held, self.sizes_),
         }
         self._estimating_: _Compiled | None = None
+        self._checked_: set[tuple[torch.Size, ...]] = set()
 
     def forward(self, *inputs: Any, **named: Any) -> Any:
-        """What the network returns."""
-        given = [leaf for leaf in pytree.tree_leaves((inputs, named)) if leaf is not None]
-        for own, leaf in zip(self.blueprint_.inputs, given, strict=False):
-            own.check(leaf)
+        """What the network returns, with a plain dict for one of any other class."""
+        if unknown := set(named) - set(self.blueprint_.named):
+            raise InputError(f"{unknown.pop()!r} was not given when the network was traced")
+        ordered = [named[name] for name in self.blueprint_.named if name in named]
+        given = [leaf for leaf in pytree.tree_leaves((inputs, ordered)) if leaf is not None]
+        self._check_(given)
         steps = self._estimating_ or self._steps_[self.training]
         return steps(given, self._tensors_())
+
+    def _check_(self, given: Sequence[Tensor]) -> None:
+        shapes = tuple(leaf.shape for leaf in given)
+        if shapes not in self._checked_:
+            self.blueprint_.check(given)
+            self._checked_.add(shapes)
 
     @property
     def has_statistics_(self) -> bool:
@@ -168,15 +235,29 @@ class Program(nn.Module):
         self._steps_[False](inputs, self._tensors_(), (frozenset(names), seen))
         return seen
 
-    def seen_(self, layout: Layout, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """What the products of `layout` read in a run with these tensors, of its sizes."""
+    def seen_(self, layout: Layout, tensors: Mapping[str, Tensor]) -> dict[str, list[Tensor]]:
+        """What the products of `layout` read in runs with these tensors, of its sizes.
+
+        Runs on inputs of several lengths, where the network reads them: what is the same in all of
+        one length may still depend on it.
+        """
         dtype = next((t.dtype for t in tensors.values() if t.is_floating_point()), torch.float32)
-        inputs = self.blueprint_.made_up(dtype=dtype)
-        if layout.inputs is not None:
-            inputs = [inputs[0].flatten(1)[:, : layout.inputs.size]]
         watched = {link.value for link in layout.links if link.value is not None}
         program = Program(self.blueprint_, tensors, layout.sizes).eval()
-        return program.values_(inputs, watched)
+        seen: dict[str, list[Tensor]] = {}
+        for lengths in ({}, *self.blueprint_.other_lengths()):
+            inputs = self.blueprint_.made_up(dtype=dtype, lengths=lengths)
+            if layout.inputs is not None:
+                inputs = [inputs[0].flatten(1)[:, : layout.inputs.size]]
+            try:
+                values = program.values_(inputs, watched)
+            except (RuntimeError, IndexError):
+                if not lengths:
+                    raise
+                continue  # a length that the network itself cannot read
+            for name, own in values.items():
+                seen.setdefault(name, []).append(own)
+        return seen
 
     def __repr__(self) -> str:
         """Its layers with the shapes of their tensors, and what is done between them."""
@@ -227,16 +308,6 @@ class Program(nn.Module):
 
 class _Layer(nn.Module):
     """Holds tensors of a layer under its name."""
-
-
-def _held(graph: Graph) -> list[str]:
-    found = [
-        leaf.name
-        for step in graph.steps
-        for leaf in leaves((step.arguments, tuple(own for _, own in step.keywords)))
-        if isinstance(leaf, Held)
-    ]
-    return found + [leaf.name for leaf in leaves(graph.outputs) if isinstance(leaf, Held)]
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ import torch
 
 from sparsemble.errors import CorruptFileError
 from sparsemble.programs.graph import Constant, Graph, Held, Own, Ref, Step
+from sparsemble.programs.lengths import OPERATIONS, Expression
 from sparsemble.programs.operations import operation
 from sparsemble.programs.program import Blueprint, InputRange
 from sparsemble.structure import Size
@@ -40,10 +41,13 @@ def blueprint_to_json(blueprint: Blueprint) -> dict[str, Any]:
     return {
         "training": _graph_to_json(blueprint.training),
         "evaluating": _graph_to_json(blueprint.evaluating),
+        "tensors": list(blueprint.tensors),
         "parameters": sorted(blueprint.parameters),
         "frozen": sorted(blueprint.frozen),
         "aliases": [list(pair) for pair in blueprint.aliases],
         "inputs": [asdict(own) for own in blueprint.inputs],
+        "named": list(blueprint.named),
+        "conditions": [_to_json(own) for own in blueprint.conditions],
     }
 
 
@@ -55,16 +59,23 @@ def blueprint_from_json(fields: Mapping[str, Any], spaces: Collection[str]) -> B
         spaces: The names of the spaces that sizes may depend on.
     """
     try:
-        names = [*fields["parameters"], *(name for pair in fields["aliases"] for name in pair)]
+        names = [
+            *fields["tensors"],
+            *fields["parameters"],
+            *(name for pair in fields["aliases"] for name in pair),
+        ]
         if not all(_TENSOR.fullmatch(name) for name in names):
             raise CorruptFileError("a program has a tensor of an impossible name")
         return Blueprint(
             training=_graph_from_json(fields["training"], spaces),
             evaluating=_graph_from_json(fields["evaluating"], spaces),
+            tensors=tuple(fields["tensors"]),
             parameters=frozenset(fields["parameters"]),
             frozen=frozenset(fields["frozen"]),
             aliases=tuple((str(first), str(other)) for first, other in fields["aliases"]),
             inputs=tuple(_input_from_json(own) for own in fields["inputs"]),
+            named=tuple(str(name) for name in fields["named"]),
+            conditions=_conditions_from_json(fields),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CorruptFileError(f"the program cannot be read: {error!r}") from None
@@ -77,7 +88,24 @@ def _input_from_json(fields: Mapping[str, Any]) -> InputRange:
     if math.prod(shape) > _LARGEST:
         raise CorruptFileError(f"a program's input of shape {shape} is too large")
     fixed = tuple((int(dim), int(length)) for dim, length in fields["fixed"])
-    return InputRange(shape, fields["dtype"], float(fields["low"]), float(fields["high"]), fixed)
+    free = tuple((int(dim), str(name)) for dim, name in fields["free"])
+    low, high = float(fields["low"]), float(fields["high"])
+    return InputRange(shape, fields["dtype"], low, high, fixed, free)
+
+
+def _conditions_from_json(fields: Mapping[str, Any]) -> tuple[Expression, ...]:
+    lengths = {str(name) for own in fields["inputs"] for _, name in own["free"]}
+
+    def read(expression: Any) -> Expression:
+        if isinstance(expression, list) and expression and expression[0] in OPERATIONS:
+            return (expression[0], *map(read, expression[1:]))
+        if isinstance(expression, int):
+            return expression
+        if expression in lengths:
+            return str(expression)
+        raise CorruptFileError(f"a program has the condition {expression}, which is none")
+
+    return tuple(map(read, fields["conditions"]))
 
 
 def _graph_to_json(graph: Graph) -> dict[str, Any]:

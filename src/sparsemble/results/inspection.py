@@ -7,8 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sparsemble.ensemble import Ensemble
+from sparsemble.pages.layers import LayerUnits
+from sparsemble.results.layers import layers_of
 from sparsemble.results.tables import Table
 from sparsemble.runs.folder import RunFolder
+
+_COLUMNS = 8
+"""Layers whose units a table names side by side."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,7 @@ class EnsembleView:
     outputs: int
     layout: str
     members: list[MemberView]
+    layers: list[LayerUnits]
     parameters_ratio: float
     flops_ratio: float
     bytes: int
@@ -84,13 +90,13 @@ def inspect_ensemble(ensemble: Ensemble) -> EnsembleView:
     members = []
     for member in ensemble:
         own = member.cost
-        units = {space.name: space.size for space in member.layout.spaces}
-        members.append(MemberView(units, own.parameters, own.flops, own.shapes))
+        members.append(MemberView(member.layout.structure, own.parameters, own.flops, own.shapes))
     return EnsembleView(
         ensemble.task.noun,
         ensemble[0].layout.outputs.size,
         f"{ensemble[0].layout.name}/{ensemble[0].layout.grouping}",
         members,
+        layers_of(list(ensemble)),
         cost.parameters_ratio,
         cost.flops_ratio,
         cost.bytes,
@@ -111,5 +117,18 @@ def members_table(view: EnsembleView) -> Table:
     totals = f"{view.parameters_ratio:.2f}×", f"{view.flops_ratio:.2f}×"
     rows.append(("all, ÷ one dense network", "", *totals))
     names = "-".join(view.members[0].units)
+    if len(view.members[0].units) > _COLUMNS:
+        rows = [(row[0], "see below" if row[1] else "", row[2], row[3]) for row in rows]
+        names = f"{len(view.members[0].units)} layers"
     title = f"{len(view.members)} {view.kind}, {view.layout}, {view.bytes / 1e6:.2f} MB of weights"
     return Table(title, ("Member", f"Units: {names}", "Parameters", "FLOPs"), tuple(rows))
+
+
+def layers_table(view: EnsembleView) -> Table:
+    """The units of every layer: how many are left, and why others have to stay."""
+    rows = [
+        (layer.name, layer.noun, f"{layer.left:g}", str(layer.of), layer.reason or "may go")
+        for layer in view.layers
+    ]
+    header = ("Layer", "Units", "Left, mean", "Of", "May they go?")
+    return Table("Units by layer", header, tuple(rows))

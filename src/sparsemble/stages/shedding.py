@@ -25,6 +25,7 @@ from sparsemble.stages.chain_state import ChainIdentity, ChainState
 from sparsemble.stages.history import Shed
 from sparsemble.stages.subject import Subject
 from sparsemble.structure import Layout, cut, narrowed, survivors
+from sparsemble.structure.readings import Seen
 
 
 class Shedding:
@@ -85,7 +86,7 @@ class Shedding:
         tensors = [_named(part, own) for part, own in parts.items()]
         return ChainState({k: t for own in tensors for k, t in own.items()}, state.numbers)
 
-    def _seen(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor] | None:
+    def _seen(self, tensors: Mapping[str, Tensor]) -> Seen | None:
         """What products read with these tensors, where that can be seen."""
         plain = {name: tensor.cpu() for name, tensor in tensors.items()}
         return seen_in(self.member.network, self.member.layout, plain)
@@ -153,9 +154,7 @@ class Shedding:
         return 1 - (1 - near_zero) * left / whole if whole else near_zero
 
 
-def _kept(
-    layout: Layout, parameters: Mapping[str, Tensor], seen: Mapping[str, Tensor] | None
-) -> dict[str, Tensor]:
+def _kept(layout: Layout, parameters: Mapping[str, Tensor], seen: Seen | None) -> dict[str, Tensor]:
     """The units that outputs depend on, and all of a space of which that is none: it would only be
     left for its shape, and pruning sees to it."""
     plain = {name: tensor.cpu() for name, tensor in parameters.items()}

@@ -117,14 +117,22 @@ def _best(values: Tensor) -> Tensor:
 
 
 def _worth(own: Mapping[str, Tensor], layout: Layout) -> dict[str, Tensor]:
-    """The squared norm of what reads each unit, of the spaces whose units may go."""
+    """The squared norm of what reads each unit, of the spaces whose units may go.
+
+    In a traced network normalisations may follow, after which the scale of a weight says nothing:
+    there a unit is worth its share of each weight that reads it.
+    """
     worth = {}
     for space in layout.spaces:
         if not space.kind.may_go:
             continue
         total = torch.zeros(space.size, dtype=torch.float64)
         for slot in layout.slots_of(space.name, Role.CONSUMER):
+            if slot.parameter not in own:
+                continue
             squares = own[slot.parameter].double().square().movedim(slot.dim, 0).flatten(1).sum(1)
+            if layout.links:
+                squares /= squares.sum().clamp_min(torch.finfo(squares.dtype).tiny)
             total += squares[slot.indices(space.size)].sum(1)
         worth[space.name] = total
     return worth

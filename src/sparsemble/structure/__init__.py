@@ -7,22 +7,12 @@ cannot disagree about what a unit owns.
 from sparsemble.structure.costs import Cost, measure
 from sparsemble.structure.groupings import GROUPINGS, Grouping
 from sparsemble.structure.groups import GroupTerms
-from sparsemble.structure.layout import (
-    Family,
-    Folds,
-    Layout,
-    Link,
-    Matrix,
-    Part,
-    Role,
-    Slot,
-    Space,
-    SpaceKind,
-    UnitProduct,
-)
+from sparsemble.structure.layout import Layout
 from sparsemble.structure.narrowing import cut, laid_out, narrowed
+from sparsemble.structure.products import Link, Matrix, UnitProduct
 from sparsemble.structure.sizes import Range, Size
 from sparsemble.structure.survival import Survivors, survivors
+from sparsemble.structure.units import Family, Folds, Part, Role, Slot, Space, SpaceKind
 
 __all__ = [
     "GROUPINGS",

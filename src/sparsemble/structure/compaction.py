@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from sparsemble.structure.layout import Layout, Role
+from sparsemble.structure.layout import Layout
 from sparsemble.structure.narrowing import cut
+from sparsemble.structure.readings import Seen
 from sparsemble.structure.survival import Survivors, survivors
+from sparsemble.structure.units import Role
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ def compacted(
     layout: Layout,
     pruned: Mapping[str, Tensor],
     masks: Mapping[str, Tensor],
-    seen: Mapping[str, Tensor] | None = None,
+    seen: Seen | None = None,
 ) -> Compacted:
     """Cut tensors down to what the network's outputs need.
 

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from sparsemble.structure.feeding import fed_units, has_incoming, producers_of
-from sparsemble.structure.layout import Layout, Role, Slot, Space, SpaceKind
+from sparsemble.structure.layout import Layout
+from sparsemble.structure.units import Role, Slot, Space, SpaceKind
 
 
 def fold_declared(

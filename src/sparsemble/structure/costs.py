@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from sparsemble.structure.layout import Layout, Matrix
+from sparsemble.structure.layout import Layout
+from sparsemble.structure.products import Matrix
 
 FORWARD_AND_BACKWARD = 3
 """Products of a training step for each of a forward pass: that itself, the gradient of what it
@@ -26,7 +27,7 @@ class Cost:
 
     `shapes` holds rows and columns of what each multiplication needs, `positions` how often it is
     done for one example where that is more than once, `products` the FLOPs of products without
-    weights, `structure` the number of units of each space.
+    weights, `structure` the number of units of each space that is not fixed.
     """
 
     parameters: int
@@ -54,7 +55,7 @@ def measure(layout: Layout, masks: Mapping[str, Tensor]) -> Cost:
     return Cost(
         parameters=sum(int(masks[name].count_nonzero()) for name in layout.weights),
         shapes={matrix.name: _smallest(layout, matrix, masks) for matrix in layout.matrices},
-        structure=tuple(space.size for space in layout.spaces),
+        structure=tuple(layout.structure.values()),
         positions={m.name: m.positions for m in layout.matrices if m.positions > 1},
         products={own.name: own.flops.at(layout.sizes) for own in layout.products},
     )

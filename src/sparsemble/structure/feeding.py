@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from sparsemble.structure.layout import Layout, Role, Slot, Space
+from sparsemble.structure.layout import Layout
+from sparsemble.structure.units import Role, Slot, Space
 
 
 def has_incoming(

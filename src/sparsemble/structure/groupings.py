@@ -12,17 +12,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from sparsemble.errors import InputError
-from sparsemble.structure.layout import (
-    WHOLE,
-    Family,
-    Layout,
-    Matrix,
-    Part,
-    Role,
-    Slot,
-    Space,
-    SpaceKind,
-)
+from sparsemble.structure.layout import Layout
+from sparsemble.structure.products import Matrix
+from sparsemble.structure.units import WHOLE, Family, Part, Role, Slot, Space, SpaceKind
 
 Grouping = Callable[[Layout], tuple[Family, ...]]
 

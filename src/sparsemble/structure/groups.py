@@ -17,7 +17,8 @@ from itertools import combinations
 import torch
 from torch import Tensor
 
-from sparsemble.structure.layout import Family, Layout, Part, Slot
+from sparsemble.structure.layout import Layout
+from sparsemble.structure.units import Family, Part, Slot
 
 
 class GroupTerms:

@@ -1,219 +1,16 @@
-"""The vocabulary that describes any network's structure.
-
-A *unit* owns slices of several tensors. A *space* is a set of interchangeable units (the inputs, a
-hidden layer). A *slot* says that one dimension of one parameter is indexed by a space. A *family*
-has one group per unit of a space: the union of the unit's slices over the family's slots.
-
-Index `i` of a slot's dimension belongs to unit `u` when `i = offset + (t·size + u)·block + b` for
-some tile `t < tile` and block position `b < block`: an LSTM's four stacked gates are tiled, the
-features of a flattened channel are blocked. A slot or a matrix may be restricted to one of several
-equal *parts* of a parameter's rows: a single gate. A *link* is one product: it reads units along
-one dimension of a weight and makes those along another.
-"""
+"""The whole description of a network: its spaces and slots, what it multiplies, its groups."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 import torch
 from torch import Tensor
 
 from sparsemble.errors import InputError
-from sparsemble.structure.sizes import Range, Size
-
-
-class SpaceKind(StrEnum):
-    """Where a space stands in the network."""
-
-    INPUT = "input"
-    HIDDEN = "hidden"
-    FIXED = "fixed"
-    """Inside, but needed as it is: what a normalisation runs across."""
-    OUTPUT = "output"
-
-    @property
-    def may_go(self) -> bool:
-        """Can units of it be removed?"""
-        return self in (SpaceKind.INPUT, SpaceKind.HIDDEN)
-
-
-class Role(StrEnum):
-    """What a slot's slice does for its unit."""
-
-    PRODUCER = "producer"
-    """Weights that compute the unit's value."""
-    CONSUMER = "consumer"
-    """Weights that read the unit's value."""
-    BIAS = "bias"
-    """A term added to the unit's value: in no group, never pruned, never counted."""
-    FOLLOWER = "follower"
-    """What else goes with the unit (a normalisation's scale and statistics, a position's vector):
-    like a bias in no group, never pruned, never counted."""
-
-    @property
-    def is_weight(self) -> bool:
-        """Is it pruned and counted?"""
-        return self in (Role.PRODUCER, Role.CONSUMER)
-
-
-class Folds(StrEnum):
-    """Which constants of a unit without inputs can go into the biases of what reads it."""
-
-    ALL = "all"
-    ZERO = "zero"
-    """Zero only: it is added up over positions, of which there may be more another time."""
-    NONE = "none"
-    """None, as other values than those of its weights enter it."""
-
-
-@dataclass(frozen=True)
-class Part:
-    """The rows `number/count` to `(number + 1)/count` of a parameter."""
-
-    number: int = 0
-    count: int = 1
-
-    def of(self, tensor: Tensor, batch_dims: int = 0) -> Tensor:
-        """The view of a tensor's part, below `batch_dims` leading dimensions."""
-        if self.count == 1:
-            return tensor
-        length = tensor.shape[batch_dims] // self.count
-        return tensor.narrow(batch_dims, self.number * length, length)
-
-
-WHOLE = Part()
-
-
-@dataclass(frozen=True)
-class Slot:
-    """Dimension `dim` of `parameter` is indexed by the units of `space`.
-
-    With a `part` the slot holds only those rows of the parameter, and `dim` counts within them.
-    """
-
-    parameter: str
-    dim: int
-    space: str
-    role: Role
-    tile: int = 1
-    block: int = 1
-    offset: int = 0
-    part: Part = WHOLE
-
-    def extent(self, size: int) -> int:
-        """Length of the covered range for a space of `size` units."""
-        return self.tile * size * self.block
-
-    def indices(self, size: int) -> Tensor:
-        """Positions along the dimension that each unit owns, `(size, tile·block)`."""
-        positions = torch.arange(self.offset, self.offset + self.extent(size))
-        return positions.view(self.tile, size, self.block).transpose(0, 1).flatten(1)
-
-
-@dataclass(frozen=True)
-class Space:
-    """`size` interchangeable units.
-
-    `constant` maps the summed biases of units without incoming weights to the constant values they
-    emit; `None` where no such value exists (a recurrent unit), which forbids folding. A unit whose
-    slices over all `silencers` are zero, or only read such units, emits exactly zero (an LSTM unit
-    without cell input); without silencers no unit is known to.
-    """
-
-    name: str
-    size: int
-    kind: SpaceKind = SpaceKind.HIDDEN
-    constant: Callable[[Tensor], Tensor] | None = None
-    silencers: tuple[Slot, ...] = ()
-    folds: Folds = Folds.ALL
-    noun: str = "units"
-    """What its units are called."""
-    reason: str = ""
-    """Why they have to stay, if they do."""
-
-
-@dataclass(frozen=True)
-class Family:
-    """One group per unit of a space: the union of the unit's slices over `slots`."""
-
-    name: str
-    slots: tuple[Slot, ...]
-
-    @property
-    def space(self) -> str:
-        """The space whose units own the groups."""
-        return self.slots[0].space
-
-
-@dataclass(frozen=True)
-class Matrix:
-    """What one multiplication uses: weights side by side, or a part of their rows.
-
-    `parts` names equal parts of the rows that could be multiplied one by one (an LSTM's gates).
-    """
-
-    name: str
-    parameters: tuple[str, ...]
-    part: Part = WHOLE
-    parts: tuple[str, ...] = ()
-    whole: Matrix | None = None
-    """What it was split from."""
-    positions: int = 1
-    """How often it is multiplied for one example: once for every pixel, or every token."""
-    rows: Range | None = None
-    """Its rows among those of its one parameter, if they are not all."""
-    makes: int = 0
-    """The dimension of its parameters that counts rows; all others together are columns."""
-    area: tuple[Size, Size] | None = None
-    """Rows and columns of one that does not learn, and therefore has no mask."""
-
-    def split(self) -> tuple[Matrix, ...]:
-        """Its parts, each a matrix."""
-        count = len(self.parts)
-        return tuple(
-            replace(
-                self,
-                name=f"{self.name} {name}",
-                part=Part(number, count),
-                parts=(),
-                whole=self,
-            )
-            for number, name in enumerate(self.parts)
-        )
-
-
-@dataclass(frozen=True)
-class Link:
-    """One product of what the network computes with a weight.
-
-    Of a traced network it says which value it reads, so that constants can be seen there.
-    """
-
-    weight: str
-    makes: int
-    """The weight's dimension that runs over the units it makes,"""
-    reads: int
-    """and over those it reads."""
-    rows: Range
-    columns: Range
-    bias: str | None = None
-    bias_rows: Range | None = None
-    value: str | None = None
-    """What it reads; `None` where that is not seen, inside a recurrent layer."""
-    feature: int = -1
-    """The dimension of it that runs over the units."""
-    pads: bool = False
-    """Does it also read zeros beside them?"""
-
-
-@dataclass(frozen=True)
-class UnitProduct:
-    """A product of two values that a network computes (attention): FLOPs for one example."""
-
-    name: str
-    flops: Size
+from sparsemble.structure.products import Link, Matrix, UnitProduct
+from sparsemble.structure.units import WHOLE, Family, Part, Role, Slot, Space, SpaceKind
 
 
 @dataclass(frozen=True)
@@ -261,6 +58,12 @@ class Layout:
     def sizes(self) -> dict[str, int]:
         """How many units each space has."""
         return {space.name: space.size for space in self.spaces}
+
+    @property
+    def structure(self) -> dict[str, int]:
+        """How many units each space has, but for those inside that have to stay."""
+        inner = (space for space in self.spaces if space.kind is not SpaceKind.FIXED)
+        return {space.name: space.size for space in inner}
 
     def space(self, name: str) -> Space:
         """The space called `name`."""

@@ -1,7 +1,7 @@
 """Constants as they are read: which units of a traced network emit one, and where it can go.
 
-Structure says *which* unit is idle: no weight brings it anything. *What* it emits is read from one
-run of the masked network, at every product that reads the unit: normalisations, residual sums and
+Structure says *which* unit is idle: no weight brings it anything. *What* it emits is read from
+runs of the masked network, at every product that reads the unit: normalisations, residual sums and
 activations in between need no rules of their own. A constant goes into the bias of the product that
 reads it if it is the same everywhere; only zero can be left out where zeros are padded, where there
 is no bias, inside a recurrent layer, and where it is added up over positions.
@@ -15,10 +15,15 @@ import torch
 from torch import Tensor
 
 from sparsemble.structure.feeding import fed_units, has_incoming
-from sparsemble.structure.layout import Folds, Layout, Link, Role, Slot, Space, SpaceKind
+from sparsemble.structure.layout import Layout
+from sparsemble.structure.products import Link
+from sparsemble.structure.units import Folds, Role, Slot, Space, SpaceKind
 
-Seen = Mapping[str, Tensor]
-"""What a run of the masked network computed, by the names that links have for it."""
+Seen = Mapping[str, Sequence[Tensor]]
+"""What runs of the masked network computed, by the names that links have for it."""
+
+_ROUNDINGS = 32
+"""By so many units in the last place a constant may differ between runs of other lengths."""
 
 
 def fold_read(
@@ -95,9 +100,14 @@ def _read(
     if link.value is None:
         along[columns] = torch.nan
     else:
-        value = seen[link.value].movedim(link.feature, -1).flatten(0, -2)
-        same = value.amax(0) == value.amin(0)
-        along[columns] = torch.where(same, value[0], torch.nan).to(along.dtype)
+        runs = [own.movedim(link.feature, -1).flatten(0, -2) for own in seen[link.value]]
+        first = runs[0][0]
+        # A mean of equal numbers is rounded differently for other lengths.
+        near = _ROUNDINGS * torch.finfo(first.dtype).eps * first.abs()
+        same = torch.ones_like(first, dtype=torch.bool)
+        for own in runs:
+            same &= (own.amax(0) == own.amin(0)) & ((own[0] - first).abs() <= near)
+        along[columns] = torch.where(same, first, torch.nan).to(along.dtype)
     return along[slot.indices(space.size)]
 
 

@@ -18,8 +18,9 @@ from torch import Tensor
 
 from sparsemble.structure.constants import fold_declared
 from sparsemble.structure.feeding import producers_of
-from sparsemble.structure.layout import Layout, Role, Slot
-from sparsemble.structure.readings import fold_read
+from sparsemble.structure.layout import Layout
+from sparsemble.structure.readings import Seen, fold_read
+from sparsemble.structure.units import Role, Slot
 
 
 @dataclass(frozen=True)
@@ -38,14 +39,14 @@ class Survivors:
 
 
 def survivors(
-    layout: Layout, parameters: Mapping[str, Tensor], seen: Mapping[str, Tensor] | None = None
+    layout: Layout, parameters: Mapping[str, Tensor], seen: Seen | None = None
 ) -> Survivors:
     """Find the units of a masked network that must stay.
 
     Args:
         layout: Of the network.
         parameters: Its tensors, zeros where weights have gone.
-        seen: What a run of it computed, by the names that the layout's links have for it; of a
+        seen: What runs of it computed, by the names that the layout's links have for it; of a
             network with a layout written by hand constants are found without.
     """
     if seen is None:

@@ -79,6 +79,8 @@ class Atoms:
 
     def differ_along(self, labels: Tensor, dims: Sequence[int]) -> bool:
         """Do units change along `dims`?"""
+        if not labels.numel():
+            return False
         roots = collapsed(self.roots(labels))[0]
         return bool((roots.amax(tuple(dims)) != roots.amin(tuple(dims))).any())
 

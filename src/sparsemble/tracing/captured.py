@@ -8,9 +8,13 @@ Batch size and, where the network allows it, lengths and picture sizes are left 
 from __future__ import annotations
 
 import copy
+import inspect
+import logging
 import operator
+import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,8 +24,10 @@ from torch.export import Dim, ExportedProgram, export
 from torch.utils import _pytree as pytree
 
 from sparsemble.errors import InputError
+from sparsemble.programs.lengths import Expression
+from sparsemble.tracing.guards import lengths_of
 from sparsemble.tracing.naming import module_path, operation_name, user_line
-from sparsemble.tracing.standins import PackedSequenceError, standing_in, with_real_layers
+from sparsemble.tracing.standins import PackedSequenceError, drawing, standing_in, with_real_layers
 
 _CHECKS = (
     "_assert_tensor_metadata",
@@ -53,7 +59,11 @@ class Captured:
     outputs: Any
     """What it returns: tuples, lists and dicts of nodes."""
     fixed: tuple[tuple[tuple[int, int], ...], ...]
-    """Of every input the dimensions that cannot have another length, and that length."""
+    """Of every input the dimensions that cannot have another length, and that length,"""
+    free: tuple[tuple[tuple[int, str], ...], ...]
+    """and the others, each with what its length is called."""
+    conditions: tuple[Expression, ...]
+    """On these lengths: with others the network would be another."""
     learning: frozenset[str]
     """The tensors that learn: parameters that are not frozen."""
 
@@ -62,16 +72,19 @@ class Captured:
         return name in self.learning
 
 
-def capture(network: nn.Module, inputs: tuple[Any, ...], *, training: bool) -> Captured:
+def capture(
+    network: nn.Module, inputs: tuple[Any, ...], named: Mapping[str, Any], *, training: bool
+) -> Captured:
     """Capture a network in one of its modes.
 
     Args:
         network: Left as it is.
         inputs: Its positional arguments; tensors, or lists, tuples and dicts of them.
+        named: Its keyword arguments, alike.
         training: In which mode.
     """
     network = copy.deepcopy(network).train(training)
-    exported = _exported(network, inputs)
+    exported = _exported(network, inputs, dict(named))
     graph = exported.graph_module.graph
     _inline(exported.graph_module)
     for node in list(graph.nodes):
@@ -83,30 +96,42 @@ def capture(network: nn.Module, inputs: tuple[Any, ...], *, training: bool) -> C
     with_real_layers(graph)
     _flatten_inputs(graph)
     tensors, held = _tensors(network, exported)
-    own = [n.name for n in graph.nodes if n.op == "placeholder" and n.name not in held]
+    own = [
+        n.name
+        for n in graph.nodes
+        if n.op == "placeholder" and n.name not in held and n.meta["val"] is not None
+    ]
     (result,) = (node for node in graph.nodes if node.op == "output")
     spec = exported.call_spec.out_spec
     assert spec is not None
     outputs = pytree.tree_unflatten(list(result.args[0]), spec)
     _refuse_softmax(result)
     learning = frozenset(n for n, p in network.named_parameters() if p.requires_grad)
-    fixed = tuple(_fixed(n) for n in graph.nodes if n.op == "placeholder" and n.name in own)
-    return Captured(graph, tensors, held, tuple(own), outputs, fixed, learning)
+    given = [n for n in graph.nodes if n.op == "placeholder" and n.name in own]
+    fixed = tuple(_fixed(n) for n in given)
+    free, conditions = lengths_of([n.meta["val"] for n in given])
+    return Captured(graph, tensors, held, tuple(own), outputs, fixed, free, conditions, learning)
 
 
-def _exported(network: nn.Module, inputs: tuple[Any, ...]) -> ExportedProgram:
+def _exported(
+    network: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]
+) -> ExportedProgram:
     def free(leaf: Any) -> Any:
         if not isinstance(leaf, Tensor):
             return None
         return {dim: Dim.DYNAMIC if dim == 0 else Dim.AUTO for dim in range(leaf.ndim)}
 
-    shapes = pytree.tree_map(free, inputs)
+    # Named as the network itself names them, which is how `export` takes them.
+    arguments = inspect.signature(network.forward).bind(*inputs, **named).arguments
+    shapes = pytree.tree_map(free, dict(arguments))
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:
-        with warnings.catch_warnings(), standing_in():
+        with warnings.catch_warnings(), standing_in(), _quietly():
             warnings.simplefilter("ignore")
-            return export(network, inputs, dynamic_shapes=shapes, strict=False)
+            return _whatever_is_drawn(
+                lambda: export(network, inputs, named, dynamic_shapes=shapes, strict=False)
+            )
     except PackedSequenceError:
         raise InputError(
             f"{type(network).__name__} packs sequences, which cannot be traced: give padded ones, "
@@ -118,25 +143,69 @@ def _exported(network: nn.Module, inputs: tuple[Any, ...]) -> ExportedProgram:
         torch.backends.mha.set_fastpath_enabled(fast)
 
 
+def _whatever_is_drawn(exported: Callable[[], ExportedProgram]) -> ExportedProgram:
+    """What is exported, even if it asks for a number drawn at random, if the answer is the same.
+
+    Networks with LayerDrop draw one for every layer, also where no layer is ever left out.
+    """
+    try:
+        return exported()
+    except Exception as error:
+        if not _depends_on_data(error):
+            raise
+        try:
+            with drawing(0.0):
+                low = exported()
+            with drawing(1.0):
+                high = exported()
+        except Exception:
+            raise error from None
+        if low.graph_module.code != high.graph_module.code:
+            raise _ChanceError from error
+        return low
+
+
+class _ChanceError(Exception):
+    """Chance decides what is computed."""
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Without what torch writes to the log of what it cannot trace."""
+    log = logging.getLogger("torch.fx.experimental.symbolic_shapes")
+    level = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
+
+
 def _why(network: nn.Module, error: Exception) -> str:
     """A message for people, of what `torch.export` says."""
     name = type(network).__name__
     text = str(error)
     first = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    dependent = (
-        "data-dependent",
-        "GuardOnDataDependent",
-        "Could not guard",
-        "item()",
-        "_local_scalar",
-    )
-    if any(word in text or word in type(error).__name__ for word in dependent):
+    if isinstance(error, _ChanceError):
+        return (
+            f"{name} cannot be traced: chance decides which of its layers are computed in "
+            "training (LayerDrop); set its probability to 0"
+        )
+    if _depends_on_data(error):
         return _DEPENDS.format(name) + _at(error)
+    if found := re.search(r"Found <class '(.*?)'> in output", text):
+        what = f"it returns a {found.group(1).rpartition('.')[2]}: only tensors can be returned, "
+        what += "and tuples, lists and dicts of them"
     elif "dynamic" in text or "specializ" in text or "Constraints violated" in text:
         what = "its batch dimension must be the first of every input, and may have any size"
     else:
         what = first
     return f"{name} cannot be traced: {what}{_at(error)}"
+
+
+def _depends_on_data(error: Exception) -> bool:
+    words = ("data-dependent", "GuardOnDataDependent", "Could not guard", "item()", "_local_scalar")
+    return any(word in str(error) or word in type(error).__name__ for word in words)
 
 
 def _at(error: BaseException) -> str:

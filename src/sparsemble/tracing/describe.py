@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,7 +31,7 @@ from sparsemble.tracing.naming import module_path
 from sparsemble.tracing.rectangles import owners, settle
 from sparsemble.tracing.resizing import program_graph
 from sparsemble.tracing.rules.recurrent import GATES
-from sparsemble.tracing.spaces import Spaces, find_spaces
+from sparsemble.tracing.spaces import Spaces, UnevenError, find_spaces
 from sparsemble.tracing.uses import Stretch, Use
 from sparsemble.tracing.walk import Walk
 
@@ -43,57 +43,101 @@ class Traced:
     program: Program
     layout: Layout
 
+    def __str__(self) -> str:
+        """Its units, and why those that stay have to."""
+        return "\n".join(
+            f"{space.name}: {space.size} {space.noun}, "
+            + ("may go" if space.kind.may_go else f"stay: {space.reason}")
+            for space in self.layout.spaces
+        )
 
-def describe(network: nn.Module, *inputs: Any, examples: int | None = None) -> Traced:
+
+def describe(network: nn.Module, *inputs: Any, examples: int | None = None, **named: Any) -> Traced:
     """Trace a network on an example of its inputs, and check that it can be made smaller.
 
     Args:
         network: Any; it is left as it is.
         inputs: What it is called with: tensors, or tuples and dicts of them, two examples at least.
         examples: How many they are, by which FLOPs are counted; the length of the first by default.
+        named: What it is called with by name.
 
     >>> net = nn.Sequential(nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.Flatten(), nn.Linear(32, 5))
     >>> [(s.name, s.size) for s in describe(net, torch.rand(2, 1, 4, 4)).layout.spaces]
     [('0 (2)', 1), ('0', 8), ('outputs', 5)]
     """
-    traced = trace(network, inputs, examples)
-    check_program(traced.program, network, inputs)
+    traced = trace(network, inputs, named, examples)
+    check_program(traced.program, network, inputs, named)
     check_compaction(traced.program, traced.layout)
     return traced
 
 
-def trace(network: nn.Module, inputs: tuple[Any, ...], examples: int | None = None) -> Traced:
+def trace(
+    network: nn.Module,
+    inputs: tuple[Any, ...],
+    named: Mapping[str, Any] | None = None,
+    examples: int | None = None,
+) -> Traced:
     """`describe` without the checks."""
-    leaves = [leaf for leaf in pytree.tree_leaves(inputs) if isinstance(leaf, Tensor)]
+    named = named or {}
+    leaves = [leaf for leaf in pytree.tree_leaves((inputs, dict(named))) if leaf is not None]
     _check_inputs(leaves)
-    evaluating = capture(network, inputs, training=False)
-    walk, spaces = _walked(evaluating, leaves, examples)
+    if empty := [name for name, p in network.named_parameters() if p.is_meta]:
+        raise InputError(f"the weights ({empty[0]}, …) are on the meta device: give them numbers")
+    evaluating = capture(network, inputs, named, training=False)
+    training = capture(network, inputs, named, training=True)
+    walk, other_walk = _walked(evaluating, leaves, examples), _walked(training, leaves, examples)
+    while True:
+        spaces, other = find_spaces(walk), find_spaces(other_walk)
+        if differing := _differing(spaces, other):
+            _pin_slots((walk, other_walk), differing, "not the same in training and evaluation")
+            continue
+        try:
+            return _traced(network, leaves, tuple(named), (walk, spaces), (other_walk, other))
+        except UnevenError as error:
+            uneven = [slot for slot in spaces.slots if slot.space == error.space]
+            reason = "its places follow no regular pattern"
+            _pin_slots((walk, other_walk), [(s, spaces.size_of(s.space)) for s in uneven], reason)
+
+
+def _traced(
+    network: nn.Module,
+    leaves: Sequence[Tensor],
+    named: tuple[str, ...],
+    in_evaluation: tuple[Walk, Spaces],
+    in_training: tuple[Walk, Spaces],
+) -> Traced:
+    walk, spaces = in_evaluation
+    evaluating, training = walk.captured, in_training[0].captured
     layout = _layout(walk, spaces)
-    training = capture(network, inputs, training=True)
-    other_walk, other = _walked(training, leaves, examples)
-    if _shape_of(other) != _shape_of(spaces):
-        spaces, other = _reconciled(spaces, other)
     dtype = next((p.dtype for p in network.parameters()), torch.get_default_dtype())
+    tensors = {name: tensor.detach().clone() for name, tensor in evaluating.tensors.items()}
+    tensors |= {n: t.detach().clone() for n, t in training.tensors.items() if n not in tensors}
     blueprint = Blueprint(
-        training=program_graph(other_walk, other, dtype),
-        evaluating=program_graph(walk, spaces, dtype),
+        training=program_graph(*in_training, dtype),
+        evaluating=program_graph(*in_evaluation, dtype),
+        tensors=tuple(tensors),
         parameters=frozenset(name for name, _ in network.named_parameters()),
         frozen=frozenset(n for n, p in network.named_parameters() if not p.requires_grad),
         aliases=_aliases(network),
         inputs=tuple(
-            InputRange.of(leaf, () if layout.inputs is not None else fixed)
-            for leaf, fixed in zip(leaves, evaluating.fixed, strict=True)
+            InputRange.of(leaf, () if layout.inputs is not None else fixed, free)
+            for leaf, fixed, free in zip(leaves, evaluating.fixed, evaluating.free, strict=True)
         ),
+        conditions=evaluating.conditions,
+        named=named,
     )
-    tensors = {name: tensor.detach().clone() for name, tensor in evaluating.tensors.items()}
-    tensors |= {n: t.detach().clone() for n, t in training.tensors.items() if n not in tensors}
     return Traced(Program(blueprint, tensors, layout.sizes), layout)
 
 
-def _check_inputs(leaves: Sequence[Tensor]) -> None:
+def _check_inputs(leaves: Sequence[Any]) -> None:
     if not leaves:
         raise InputError("a network is traced with an example of its inputs: give some tensors")
     for leaf in leaves:
+        if not isinstance(leaf, Tensor):
+            raise InputError(
+                f"an input {leaf!r}: only tensors can be; write a network around yours that calls "
+                "it with this"
+            )
         if leaf.ndim and leaf.shape[0] < 2:
             raise InputError(
                 f"an input of shape {tuple(leaf.shape)}: give two examples at least, or what is "
@@ -101,20 +145,40 @@ def _check_inputs(leaves: Sequence[Tensor]) -> None:
             )
 
 
-def _walked(
-    captured: Captured, leaves: Sequence[Tensor], examples: int | None
-) -> tuple[Walk, Spaces]:
+def _walked(captured: Captured, leaves: Sequence[Tensor], examples: int | None) -> Walk:
     walk = Walk(captured, leaves, examples)
     settle(walk)
-    return walk, find_spaces(walk)
+    return walk
 
 
-def _shape_of(spaces: Spaces) -> object:
-    return sorted((s.name, s.size, s.kind) for s in spaces.spaces), sorted(map(str, spaces.slots))
+def _differing(first: Spaces, second: Spaces) -> list[tuple[Slot, int]]:
+    """Where units may go in one mode that are not the same in the other, and how many."""
+
+    def going(spaces: Spaces) -> dict[object, list[Slot]]:
+        found: dict[object, list[Slot]] = {}
+        for space in spaces.spaces:
+            if space.kind.may_go:
+                own = [slot for slot in spaces.slots if slot.space == space.name]
+                key = (space.name, space.size, space.kind, tuple(sorted(map(str, own))))
+                found[key] = own
+        return found
+
+    one, other = going(first), going(second)
+    return [
+        (slot, spaces.size_of(slot.space))
+        for spaces, mine, others in ((first, one, other), (second, other, one))
+        for key, slots in mine.items()
+        if key not in others
+        for slot in slots
+    ]
 
 
-def _reconciled(first: Spaces, second: Spaces) -> tuple[Spaces, Spaces]:
-    raise InputError("the network has other units in training than in evaluation")
+def _pin_slots(walks: Sequence[Walk], slots: Sequence[tuple[Slot, int]], reason: str) -> None:
+    """What these slots hold stays, in all walks."""
+    for walk in walks:
+        for slot, size in slots:
+            atoms = walk.atom(slot.parameter, slot.dim)
+            walk.atoms.pin(atoms[slot.indices(size).flatten()], reason)
 
 
 def _aliases(network: nn.Module) -> tuple[tuple[str, str], ...]:

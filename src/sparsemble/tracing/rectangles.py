@@ -44,7 +44,7 @@ def values_of(walk: Walk) -> Iterator[tuple[int, Value]]:
 
 def owners(roots: Tensor, dim: int) -> Tensor:
     """The unit that each position along a dimension belongs to, wholly; `NONE` if to none."""
-    if roots.stride(dim) == 0 and roots.shape[dim] > 1:
+    if not roots.numel() or (roots.stride(dim) == 0 and roots.shape[dim] > 1):
         return torch.full((roots.shape[dim],), NONE)
     others = [other for other in range(roots.ndim) if other != dim]
     if not others:
@@ -74,7 +74,7 @@ def _pin_ragged(walk: Walk) -> bool:
     pinned = walk.atoms.reasons()
     found = False
     for _, value in values_of(walk):
-        if value.number.ndim < 2 or value.node.op == "placeholder":
+        if value.number.ndim < 2 or not value.number.numel() or value.node.op == "placeholder":
             continue
         ragged = [r for r in _ragged(thin(walk.atoms.roots(value.labels))) if r not in pinned]
         if ragged:

@@ -22,6 +22,7 @@ from sparsemble.tracing.walk import Walk
 
 Place = tuple[str, int]
 """A dimension of a tensor."""
+_INPUT = "an input"
 _WRITING_GATE = {"lstm": 2, "gru": 2, "rnn_tanh": 0, "rnn_relu": 0}
 """The gate whose rows write the state: without them it stays at zero."""
 
@@ -46,6 +47,14 @@ class _Unit:
         return (self.kind, self.folds, self.noun, self.reason, places, tuple(self.appears))
 
 
+class UnevenError(Exception):
+    """Some units of a space stand where others do not: no size can be told from their number."""
+
+    def __init__(self, space: str) -> None:
+        super().__init__(space)
+        self.space = space
+
+
 @dataclass(frozen=True)
 class Spaces:
     """The spaces of a traced network, their slots, and whose positions are whose."""
@@ -54,6 +63,10 @@ class Spaces:
     slots: tuple[Slot, ...]
     owner: Mapping[int, str]
     """The space of every unit that may go, by the root of its atoms."""
+
+    def size_of(self, name: str) -> int:
+        """How many units a space has."""
+        return next(space.size for space in self.spaces if space.name == name)
 
     def size(self, owned: Iterable[int]) -> Size:
         """How many of these positions there are, as units go."""
@@ -69,7 +82,7 @@ class Spaces:
         each = []
         for space, count in sorted(counts.items()):
             if count % sizes[space]:
-                raise ValueError(f"{count} positions of {sizes[space]} units of {space}")
+                raise UnevenError(space)
             each.append((space, count // sizes[space]))
         return Size(fixed, tuple(each))
 
@@ -79,6 +92,9 @@ def find_spaces(walk: Walk) -> Spaces:
     units = _units(walk)
     while True:
         named, slots, irregular = _arranged(walk, units)
+        inputs = [own for own in named.values() if own[0].kind is SpaceKind.INPUT]
+        if len(inputs) > 1:  # they can only go as one space
+            irregular |= {unit.root for own in inputs for unit in own}
         moving = [unit for unit in units if unit.root in irregular and unit.kind.may_go]
         if not moving:
             break
@@ -166,7 +182,7 @@ def _judge(walk: Walk, units: Mapping[int, _Unit]) -> None:
         if root in outputs:
             unit.kind, unit.reason = SpaceKind.OUTPUT, "an output"
         elif root in inputs and (made or not flat):
-            unit.reason = unit.reason or "an input"
+            unit.reason = unit.reason or _INPUT
         elif root in inputs:
             unit.kind = SpaceKind.FIXED if unit.reason else SpaceKind.INPUT
         elif not unit.reason and made and read:
@@ -175,6 +191,11 @@ def _judge(walk: Walk, units: Mapping[int, _Unit]) -> None:
             unit.reason = "made, but read by no weight" if made else "read, but made by no weight"
         unit.folds = Folds.NONE if root in fed else Folds.ZERO if root in summed else Folds.ALL
         unit.noun = _noun(walk, unit, root in heads, root in groups)
+    if inputs - {root for root, unit in units.items() if unit.kind is SpaceKind.INPUT}:
+        for unit in units.values():
+            if unit.kind is SpaceKind.INPUT:
+                unit.kind, unit.reason = SpaceKind.FIXED, "other inputs have to stay"
+    for unit in units.values():
         if not unit.kind.may_go:  # together, whatever else is known of them
             unit.folds, unit.appears = Folds.ALL, []
 
@@ -225,7 +246,7 @@ def _name(walk: Walk, unit: _Unit, taken: set[str]) -> str:
     """A space by the module that makes it, or else by what reads it."""
     if unit.kind is SpaceKind.OUTPUT:
         name = "outputs"
-    elif unit.kind is SpaceKind.INPUT:
+    elif unit.kind is SpaceKind.INPUT or unit.reason == _INPUT:
         name = "inputs"
     else:
         makers = [place for place in unit.places if Role.PRODUCER in walk.roles.get(place, ())]

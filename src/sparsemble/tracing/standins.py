@@ -79,6 +79,23 @@ def standing_in() -> Iterator[None]:
         modules._VF = real
 
 
+@contextmanager
+def drawing(number: float) -> Iterator[None]:
+    """Single numbers that are drawn at random are this one."""
+    real = torch.rand
+
+    def drawn(*size: Any, **named: Any) -> Any:
+        single = size in ((), ([],), ((),)) and "size" not in named
+        return number if single else real(*size, **named)
+
+    module: Any = torch
+    module.rand = drawn
+    try:
+        yield
+    finally:
+        module.rand = real
+
+
 def with_real_layers(graph: fx.Graph) -> None:
     """Replace stand-ins by the real operations, a layer and direction at a time, in place."""
     for node in list(graph.nodes):

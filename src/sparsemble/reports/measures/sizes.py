@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from sparsemble.pages.layers import LayerUnits
 from sparsemble.reports.opening import FinishedRun
+from sparsemble.results.layers import layers_of
 from sparsemble.structure import Cost
 
 
@@ -37,6 +39,7 @@ class Sizes:
     target_sparsity: float | None
     bytes: int
     dense_bytes: int
+    layers: tuple[LayerUnits, ...] = ()
 
     def sparsity(self, member: NetworkSize) -> float:
         """The share of the dense network's weights that a member lacks."""
@@ -49,13 +52,14 @@ def member_sizes(run: FinishedRun) -> Sizes:
     names = tuple(dense.shapes)
     how = run.recipe.prune
     return Sizes(
-        tuple(space.name for space in run.layout.spaces),
+        tuple(run.layout.structure),
         layer_names(names),
         _size(dense, names),
         tuple(_size(member.cost, names) for member in run.ensemble),
         None if how is None else how.sparsity,
         run.ensemble.cost.bytes,
         4 * sum(p.numel() for p in run.blank.parameters()),
+        tuple(layers_of(list(run.ensemble))),
     )
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 
 from sparsemble.pages.blocks import Block, Figure, Folded, Fragment, Grid, Paragraph, Section, Table
 from sparsemble.pages.charts import Bars, Mark, bar_chart
 from sparsemble.pages.images import image_side
+from sparsemble.pages.layers import layers_chart
 from sparsemble.pages.numbers import count
 from sparsemble.pages.render import render
 from sparsemble.reports.facts import Facts
@@ -16,6 +19,9 @@ from sparsemble.reports.measures.patterns import DECADES, LEVELS
 from sparsemble.reports.measures.sizes import NetworkSize, Sizes
 from sparsemble.reports.measures.spreads import FamilySpread, Spreads
 
+T = TypeVar("T")
+_COLUMNS = 8
+"""Layers that a table has columns for."""
 _FAMILIES = 6
 """Families of groups shown at once; the others open on demand."""
 
@@ -117,30 +123,49 @@ def costs(facts: Facts) -> Section:
         lead = f"{aim}as well, so a little more is gone. {lead}"
     header = [
         "Network",
-        "-".join(sizes.spaces),
+        "-".join(sizes.spaces) if len(sizes.spaces) <= _COLUMNS else "Units in all",
         "Weights",
         "Sparsity",
-        *(f"FLOPs, {name}" for name in sizes.matrices),
+        *(f"FLOPs, {name}" for name in _shown(sizes.matrices)),
         "FLOPs in all",
         "of dense",
     ]
     dense = _row("dense network", sizes.dense, sizes)
     members = [_row(f"member {k}", one, sizes) for k, one in enumerate(sizes.members, 1)]
-    blocks = [
+    blocks: list[Block] = [
         Paragraph(lead),
+        _layers(sizes),
         Table(header, [dense, _totals(sizes)], texts=(0, 1)),
         Folded("Every member", [Table(header, [dense, *members], texts=(0, 1))]),
     ]
     return Section("structure", "Structure and cost", blocks)
 
 
+def _shown(columns: Sequence[T]) -> Sequence[T]:
+    """What a table has room for: of a deep network nothing of single layers."""
+    return columns if len(columns) <= _COLUMNS else ()
+
+
+def _layers(sizes: Sizes) -> Figure:
+    staying = [layer for layer in sizes.layers if layer.reason]
+    going = [layer for layer in sizes.layers if not layer.reason]
+    left, of = sum(layer.left for layer in going), sum(layer.of for layer in going)
+    note = f"Of {of:,} units that may go {left:,.0f} are left in a member, on average."
+    if staying:
+        why = {layer.reason: layer.name for layer in reversed(staying)}
+        note += " Others stay: " + "; ".join(f"{name}, {reason}" for reason, name in why.items())
+        note += "."
+    drawing = layers_chart("Units of every layer", note, sizes.layers)
+    return Figure("Units by layer", drawing, note)
+
+
 def _row(name: str, one: NetworkSize, sizes: Sizes) -> list[str]:
     return [
         name,
-        "-".join(map(str, one.units)),
+        "-".join(map(str, one.units)) if len(one.units) <= _COLUMNS else f"{sum(one.units):,}",
         f"{one.parameters:,}",
         f"{100 * sizes.sparsity(one):.2f} %",
-        *map(count, one.flops),
+        *map(count, _shown(one.flops)),
         f"{one.total_flops:,}",
         f"{100 * one.total_flops / sizes.dense.total_flops:.0f} %",
     ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 _MOVES_WORDS = """
     view reshape _unsafe_view permute transpose t flatten unflatten squeeze unsqueeze split
     split_with_sizes chunk unbind slice select narrow expand expand_as broadcast_to repeat
-    repeat_interleave flip roll movedim moveaxis swapaxes swapdims numpy_T mT pixel_shuffle
+    repeat_interleave flip movedim moveaxis swapaxes swapdims numpy_T mT pixel_shuffle
     pixel_unshuffle channel_shuffle diagonal tensor_split unsafe_split unsafe_chunk view_as
     cat concat concatenate stack hstack vstack atleast_1d atleast_2d rot90 tile ravel
 """

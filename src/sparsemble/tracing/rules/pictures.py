@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, fx
@@ -25,7 +26,9 @@ _SCALES = [
 @rule(*_POOLS, *_ADAPTIVE, *_INDEXED, *_SCALES)
 def within_channels(walk: Walk, node: fx.Node, x: Value, *rest: Any, **named: Any) -> Labels:
     """Units go on as they are; each is one over its picture."""
-    space = int(operation_name(node).split("d")[-2][-1]) if "sampler" not in node.name else 2
+    found = re.search(r"(\d)d", operation_name(node).replace("_sampler_", ""))
+    assert found is not None, node.name
+    space = int(found.group(1))
     return _over_space(walk, x, space)
 
 

@@ -35,6 +35,8 @@ def pointwise(walk: Walk, node: fx.Node, values: Sequence[Value]) -> Tensor | No
     """Unite what meets."""
     if not values:
         return None
+    if operation_name(node) in ("to", "type_as"):
+        values = values[:1]  # of a second one only the type counts
     if _is_computed_weight(values):
         walk.pin(f"a weight is computed from parameters by {place(node)}", *values)
         return None

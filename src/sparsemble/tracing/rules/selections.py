@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor, fx
 
 from sparsemble.structure import Role
@@ -37,6 +39,15 @@ def index(walk: Walk, node: fx.Node, x: Value, *rest: Any) -> Labels:
         numbers = next(own for own in rest if isinstance(own, Value))
         return meet(walk, node, [(x, result), (numbers, walk.labelled(numbers))])
     return result
+
+
+@rule("roll")
+def roll(walk: Walk, node: fx.Node, x: Value, shifts: Any, dims: Sequence[int] = ()) -> Labels:
+    """By how much says a number: units that change along what is rolled stay."""
+    labels = walk.labelled(x)
+    along = dims or tuple(range(labels.ndim))
+    walk.need_all(labels, along, f"rolled by a number of places in {place(node)}")
+    return torch.roll(labels, shifts, tuple(dims))
 
 
 @rule("embedding")

@@ -1,0 +1,81 @@
+"""Lengths of inputs, and the conditions under which a program computes what its network does.
+
+A network that asks for a length (`if x.shape[1] > 8`) is traced as it answers for one example; the
+answer is kept as a condition on that length. An expression is a number, the name of a length, or a
+tuple of an operation's name and expressions.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
+
+Expression = int | str | tuple["Expression", ...]
+
+OPERATIONS: Mapping[str, Callable[..., int]] = {
+    "+": lambda *terms: sum(terms),
+    "*": lambda *factors: math.prod(factors),
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "max": max,
+    "min": min,
+    "and": lambda *terms: all(terms),
+    "or": lambda *terms: any(terms),
+    "not": operator.not_,
+}
+
+
+def value(expression: Expression, lengths: Mapping[str, int]) -> int:
+    """What an expression is for lengths of these names.
+
+    >>> value(("==", ("%", "t", 4), 3), {"t": 7})
+    True
+    """
+    if isinstance(expression, str):
+        return lengths[expression]
+    if isinstance(expression, tuple):
+        return OPERATIONS[str(expression[0])](*(value(own, lengths) for own in expression[1:]))
+    return expression
+
+
+def written(expression: Expression) -> str:
+    """An expression for people.
+
+    >>> written(("<=", ("//", "length 1", 2), 8))
+    'length 1 // 2 <= 8'
+    """
+    if not isinstance(expression, tuple):
+        return str(expression)
+    name, *terms = expression
+    words = [
+        f"({written(t)})" if isinstance(t, tuple) and len(t) > 3 else written(t) for t in terms
+    ]
+    return f"{name} {words[0]}" if len(words) == 1 else f" {name} ".join(words)
+
+
+def others(
+    lengths: Mapping[str, int], conditions: Sequence[Expression], *, furthest: int = 8
+) -> Iterator[dict[str, int]]:
+    """Nearby lengths that the conditions allow: some longer ones first, then shorter ones."""
+    far = max(lengths.values(), default=0)
+    for steps in (chain(range(1, furthest), (far,)), range(-1, -furthest, -1)):
+        for step in steps:
+            tried = {name: max(1, length + step) for name, length in lengths.items()}
+            if tried != lengths and all(_holds(own, tried) for own in conditions):
+                yield tried
+                break
+
+
+def _holds(condition: Expression, lengths: Mapping[str, int]) -> bool:
+    try:
+        return bool(value(condition, lengths))
+    except ZeroDivisionError:
+        return False
