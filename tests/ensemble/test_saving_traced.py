@@ -58,13 +58,20 @@ def ensemble_of(network: nn.Module, found: Traced) -> Ensemble:
     return Ensemble([member.float() for member in members], Classification())
 
 
+def said_by(ensemble: Ensemble, inputs: Tensor) -> Tensor:
+    """What the members say, each by itself: together, a short timing chooses how they compute."""
+    with torch.no_grad():
+        return torch.stack([member.eval()(inputs) for member in ensemble])
+
+
 @kinds
 def test_everything_comes_back(name: str, tmp_path: Path) -> None:
     network, found, inputs = traced_kind(name)
     ensemble = ensemble_of(network, found)
     ensemble.save(tmp_path)
     loaded = Ensemble.load(tmp_path)
-    assert torch.equal(loaded(inputs), ensemble(inputs))
+    assert torch.equal(said_by(loaded, inputs), said_by(ensemble, inputs))
+    torch.testing.assert_close(loaded(inputs), ensemble(inputs))
     assert loaded.cost == ensemble.cost
     assert ensemble[0].cost.structure != ensemble[1].cost.structure
     for old, new in zip(ensemble, loaded, strict=True):
@@ -89,11 +96,14 @@ def test_both_directions_of_a_layer_come_back_with_sizes_of_their_own(tmp_path: 
 
 ELSEWHERE = """
 import sys
+import torch
 from safetensors.torch import load_file, save_file
 from sparsemble import Ensemble
 for folder in sys.argv[1:]:
     inputs = load_file(f"{folder}/inputs.safetensors")["inputs"]
-    save_file({"said": Ensemble.load(f"{folder}/ensemble")(inputs)}, f"{folder}/said.safetensors")
+    with torch.no_grad():
+        said = [member.eval()(inputs) for member in Ensemble.load(f"{folder}/ensemble")]
+    save_file({"said": torch.stack(said)}, f"{folder}/said.safetensors")
 assert not [name for name in sys.modules if name.startswith(("zoo", "test_"))]
 """
 
@@ -105,7 +115,7 @@ def test_a_process_that_does_not_know_the_classes_predicts_the_same_bits(tmp_pat
         ensemble = ensemble_of(network, found)
         ensemble.save(tmp_path / kind / "ensemble")
         save_file({"inputs": inputs}, tmp_path / kind / "inputs.safetensors")
-        wanted[kind] = ensemble(inputs)
+        wanted[kind] = said_by(ensemble, inputs)
     folders = [str(tmp_path / kind) for kind in KINDS]
     subprocess.run([sys.executable, "-c", ELSEWHERE, *folders], check=True)
     for kind, said in wanted.items():
@@ -248,7 +258,7 @@ def test_damage_that_only_a_run_can_show_is_refused_as_well(
 
 def test_an_untouched_copy_is_whole(whole: Path, tmp_path: Path) -> None:
     loaded = Ensemble.load(changed(whole, tmp_path, lambda manifest: None))
-    assert torch.equal(loaded(INPUTS), Ensemble.load(whole)(INPUTS))
+    assert torch.equal(said_by(loaded, INPUTS), said_by(Ensemble.load(whole), INPUTS))
     assert all(isinstance(member.network, Program) for member in loaded)
 
 

@@ -20,6 +20,7 @@ from sparsemble.structure import Size
 from zoo import CASES
 from zoo.traced import difference, traced
 
+CONDITION = ("<=", 2, ("*", "steps", 3))
 SPACES = ("hidden", "heads of 'the' first layer", "ünïts")
 
 
@@ -36,11 +37,13 @@ def blueprint(*arguments: Any, **keywords: Any) -> Blueprint:
     return Blueprint(
         training=graph,
         evaluating=graph,
-        tensors=("0.weight", "a.b.bias"),
+        tensors=("0.weight", "a.b.bias", "a.mean"),
         parameters=frozenset({"0.weight", "a.b.bias"}),
         frozen=frozenset({"0.weight"}),
         aliases=(("0.weight", "tied.weight"),),
-        inputs=(InputRange((3, 5), "float32", -1.5, 2.0, ((1, 5),)),),
+        inputs=(InputRange((3, 5, 7), "float32", -1.5, 2.0, ((1, 5),), ((2, "steps"),)),),
+        named=("mask",),
+        conditions=(CONDITION,),
     )
 
 
@@ -199,6 +202,10 @@ DAMAGE: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "parameter is a number": (entry("parameters", [0]), UNREADABLE),
     "alias with a blank": (entry("aliases", [["0.weight", "a b"]]), "impossible name"),
     "alias of three": (entry("aliases", [["a", "b", "c"]]), UNREADABLE),
+    "tensor of an impossible name": (entry("tensors", ["a b"]), "impossible name"),
+    "condition that is code": (entry("conditions", [["eval", 1]]), "which is none"),
+    "condition on an unknown length": (entry("conditions", [["<=", 2, "ghost"]]), "which is none"),
+    "condition that is a word": (entry("conditions", ["import os"]), "which is none"),
     "inputs of no type": (first_input(dtype="quaternion"), "input is described by"),
     "inputs of a type that is code": (first_input(dtype="load"), "input is described by"),
     "inputs of negative length": (first_input(shape=[-1, 5]), "input is described by"),

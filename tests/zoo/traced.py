@@ -85,8 +85,8 @@ def random_masking(
 ) -> Masking:
     """Take weights away at random; all that is no weight gets random numbers as well.
 
-    Of units that lose what makes them a half lose their biases, too; of recurrent ones some lose
-    only what writes their state.
+    Of units that lose what makes them some lose their biases, too; of recurrent ones some lose only
+    what writes their state.
     """
     with seeded(seed):
         own = copy.deepcopy(network).double().eval()
@@ -118,7 +118,7 @@ def _shake(layout: Layout, tensors: Mapping[str, Tensor]) -> None:
         elif name.endswith("running_mean") or (
             isinstance(tensor, nn.Parameter) and name not in layout.weights
         ):
-            tensor.add_(0.5 * torch.randn_like(tensor))
+            tensor.add_(0.2 + 0.5 * torch.randn_like(tensor))
 
 
 @torch.no_grad()
@@ -133,8 +133,9 @@ def _masks(
         for space in layout.spaces:
             if not space.kind.may_go:
                 continue
-            idle, unread, silent = (torch.rand(space.size) < share * rate for share in (1, 1, 0.5))
-            without_bias = idle & (torch.rand(space.size) < 0.5)
+            shares = (1, 0.4, 0.4)  # most units that say a constant are still read
+            idle, unread, silent = (torch.rand(space.size) < share * rate for share in shares)
+            without_bias = idle & (torch.rand(space.size) < 0.3)
             for slot in (slot for slot in layout.slots if slot.space == space.name):
                 owned = slot.indices(space.size)
                 if layout.is_weight(slot):
