@@ -259,7 +259,6 @@ MUTATIONS = {
     "numbers of groups stay": Mutation(counts_not_resized, "mobilenet"),
     # constants
     "padding is ignored": Mutation(without_padding, "vgg_bn"),
-    "sums are not known as such": Mutation(attribute(Atoms, "sum_up", nothing), "deep_sets"),
     "data from elsewhere is ignored": Mutation(attribute(Atoms, "feed", nothing), "switched"),
     "whatever is constant is folded": Mutation(folds_whatever_is_constant, "preactivation_resnet"),
     "constants are read at one position": Mutation(folds_the_first_position, "wavenet"),

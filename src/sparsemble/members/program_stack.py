@@ -22,8 +22,6 @@ from sparsemble.members.member import Member, selected
 from sparsemble.members.padding import Padding
 from sparsemble.programs import Blueprint, Held, Program
 
-_RECURRENT = ("lstm", "gru", "rnn")
-
 
 class ProgramStack:
     """The members' tensors, padded and stacked, and their joint predictions."""
@@ -33,8 +31,7 @@ class ProgramStack:
         """Can such members be stacked? Recurrent operations have no batched form."""
         first = members[0].network
         return isinstance(first, Program) and not any(
-            step.operation.removeprefix("aten.").startswith(_RECURRENT)
-            for step in first.blueprint_.evaluating.steps
+            step.is_recurrent for step in first.blueprint_.evaluating.steps
         )
 
     def __init__(self, members: Sequence[Member]) -> None:

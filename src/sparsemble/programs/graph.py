@@ -64,6 +64,11 @@ class Step:
         return kind in ("batch_norm", "instance_norm") and isinstance(self.arguments[3], Held)
 
     @property
+    def is_recurrent(self) -> bool:
+        """Is it a recurrent layer, or a step of one?"""
+        return self.operation.removeprefix("aten.").startswith(("lstm", "gru", "rnn"))
+
+    @property
     def estimating(self) -> Step:
         """The same step, which normalises by its batch and keeps the batch's statistics."""
         changed = (*self.arguments[:5], True, Own("momentum"), *self.arguments[7:])

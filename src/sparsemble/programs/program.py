@@ -192,10 +192,14 @@ class Program(nn.Module):
         self._checked_: set[tuple[torch.Size, ...]] = set()
 
     def forward(self, *inputs: Any, **named: Any) -> Any:
-        """What the network returns, with a plain dict for one of any other class."""
-        if unknown := set(named) - set(self.blueprint_.named):
+        """What the network returns, with a plain dict for one of any other class.
+
+        Of one that was traced without names, named inputs follow the others by the alphabet.
+        """
+        names = self.blueprint_.named or tuple(sorted(named))
+        if unknown := set(named) - set(names):
             raise InputError(f"{unknown.pop()!r} was not given when the network was traced")
-        ordered = [named[name] for name in self.blueprint_.named if name in named]
+        ordered = [named[name] for name in names if name in named]
         given = [leaf for leaf in pytree.tree_leaves((inputs, ordered)) if leaf is not None]
         self._check_(given)
         steps = self._estimating_ or self._steps_[self.training]

@@ -126,8 +126,8 @@ def difference(first: object, second: object) -> float:
             and (one.is_floating_point() or one.is_complex())
             and one.numel()
         ):
-            scale = max(float(one.abs().max()), 1.0)
-            worst = max(worst, float((one - other).abs().max()) / scale)
+            scale = max(float(one.detach().abs().max()), 1.0)
+            worst = max(worst, float((one - other).detach().abs().max()) / scale)
     return worst
 
 
