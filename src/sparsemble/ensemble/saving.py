@@ -342,8 +342,17 @@ def _rebuilt_program(
         raise CorruptFileError("the stored tensors are not those of the program")
     if manifest.grouping in GROUPINGS:
         layout = grouped(layout, manifest.grouping)
+    if layout.sizes != manifest.sizes:
+        raise CorruptFileError("the program has spaces of other sizes than the ensemble")
     resized = layout.with_sizes(entry.units)
-    return Program(blueprint, tensors, resized.sizes), resized
+    program = Program(blueprint, tensors, resized.sizes).eval()
+    try:  # only a run shows whether all arguments fit
+        seen = program.seen_(resized, tensors)
+    except Exception as error:
+        raise CorruptFileError(f"the program does not run: {error}") from None
+    if not all(link.value is None or link.value in seen for link in resized.links):
+        raise CorruptFileError("the layout reads values that the program does not compute")
+    return program, resized
 
 
 def _network(

@@ -171,6 +171,9 @@ def _to_json(argument: Any) -> Any:
 
 def _from_json(argument: Any, known: Collection[str], spaces: Collection[str]) -> Any:
     if isinstance(argument, list):
+        lengths = [own for own in argument if type(own) is int and 0 < own < _END]
+        if math.prod(lengths) > _LARGEST:
+            raise CorruptFileError(f"a program has the absurd sizes {argument}")
         return tuple(_from_json(own, known, spaces) for own in argument)
     if isinstance(argument, int) and not isinstance(argument, bool):
         if abs(argument) > _LARGEST and argument != _END:

@@ -179,6 +179,10 @@ class Layout:
             _check_family(family, sizes)
         for matrix in self.matrices:
             _check_matrix(matrix, parameters)
+        for link in self.links:
+            for name in (link.weight, link.bias):
+                if name is not None and name not in parameters:
+                    raise InputError(f"a link names {name!r}, which the network lacks")
 
 
 def _check_slot(slot: Slot, sizes: Mapping[str, int], parameters: Mapping[str, Tensor]) -> None:
