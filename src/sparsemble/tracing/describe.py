@@ -63,7 +63,7 @@ def describe(network: nn.Module, *inputs: Any, examples: int | None = None, **na
 
     >>> net = nn.Sequential(nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.Flatten(), nn.Linear(32, 5))
     >>> [(s.name, s.size) for s in describe(net, torch.rand(2, 1, 4, 4)).layout.spaces]
-    [('0 (2)', 1), ('0', 8), ('outputs', 5)]
+    [('inputs', 1), ('0', 8), ('outputs', 5)]
     """
     traced = trace(network, inputs, named, examples)
     check_program(traced.program, network, inputs, named)
