@@ -484,6 +484,7 @@ MODELS: dict[str, Model] = {
             num_conv_pos_embedding_groups=2,
             classifier_proj_size=12,
             mask_time_prob=0.0,
+            layerdrop=0.0,
         ),
         sound,
     ),
@@ -526,7 +527,7 @@ MODELS: dict[str, Model] = {
         model("CLIPVisionModel", "CLIPVisionConfig", **SMALL, image_size=16, patch_size=4),
         picture(16),
     ),
-    "DETR-like decoder (BERT encoder-decoder)": Model(
+    "BERT decoder": Model(
         model("BertLMHeadModel", "BertConfig", **SMALL, is_decoder=True, use_cache=False), text
     ),
     "PatchTST": Model(

@@ -18,13 +18,13 @@ EXPECTED = {
     "GPT-2": "8 heads, 48 units",
     "Llama": "4 heads, 48 units",
     "T5 encoder": "4 heads, 48 units",
-    "BART": "16 heads, 96 units",
+    "OPT": "8 heads, 48 units",
     "ViT": "8 heads, 48 units",
     "ConvNeXt": "80 units",
     "ResNet": "80 channels",
     "RegNet": "36 channels, 6 groups",
     "SegFormer": "60 channels, 6 heads, 24 units",
-    "wav2vec 2.0": "16 channels, 8 heads, 60 units",
+    "Whisper classifier": "16 channels, 8 heads, 60 units",
 }
 """What may go from the most different of them."""
 

@@ -6,6 +6,7 @@ the network is made smaller; outputs must be those of the masked one, in double 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -117,17 +118,24 @@ def random_masks(
 
 
 def difference(first: object, second: object) -> float:
-    """The largest difference of outputs, relative to the largest of them."""
+    """The largest difference of outputs, relative to the largest of them.
+
+    Infinite where only one is no number, or they have other shapes.
+
+    >>> difference(torch.ones(2), torch.tensor([1.0, torch.nan]))
+    inf
+    """
     worst = 0.0
     pairs = zip(pytree.tree_leaves(first), pytree.tree_leaves(second), strict=True)
     for one, other in pairs:
-        if (
-            isinstance(one, Tensor)
-            and (one.is_floating_point() or one.is_complex())
-            and one.numel()
-        ):
-            scale = max(float(one.detach().abs().max()), 1.0)
-            worst = max(worst, float((one - other).detach().abs().max()) / scale)
+        if isinstance(one, Tensor) and (one.is_floating_point() or one.is_complex()):
+            if one.shape != other.shape:
+                return math.inf
+            same = (one == other) | (one.isnan() & other.isnan())
+            apart = torch.where(same, 0.0, (one - other).abs()).nan_to_num(nan=math.inf)
+            finite = one.abs()[one.isfinite()]
+            scale = max(float(finite.max()) if finite.numel() else 1.0, 1.0)
+            worst = max(worst, float(apart.max()) / scale if apart.numel() else 0.0)
     return worst
 
 
