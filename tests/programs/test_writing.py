@@ -203,7 +203,7 @@ DAMAGE: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "alias with a blank": (entry("aliases", [["0.weight", "a b"]]), "impossible name"),
     "alias of three": (entry("aliases", [["a", "b", "c"]]), UNREADABLE),
     "tensor of an impossible name": (entry("tensors", ["a b"]), "impossible name"),
-    "condition that is code": (entry("conditions", [["eval", 1]]), "which is none"),
+    "condition that is code": (entry("conditions", [["eval", 1]]), UNREADABLE),
     "condition on an unknown length": (entry("conditions", [["<=", 2, "ghost"]]), "which is none"),
     "condition that is a word": (entry("conditions", ["import os"]), "which is none"),
     "inputs of no type": (first_input(dtype="quaternion"), "input is described by"),

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from sparsemble.errors import InputError
+from sparsemble.programs import Blueprint
 from sparsemble.structure import readings
 from sparsemble.structure.constants import _silent_units
 from sparsemble.tracing import captured, describe, rectangles, spaces, standins, walk
@@ -163,7 +164,8 @@ def folds_the_first_position(patch: Patch) -> None:
 
     def changed(layout: Any, space: Any, slot: Any, link: Any, tensors: Any, seen: Any) -> Tensor:
         if link.value is not None:
-            seen = {link.value: seen[link.value].movedim(link.feature, -1).flatten(0, -2)[:1]}
+            run = seen[link.value][0]
+            seen = {link.value: [run.movedim(link.feature, -1).flatten(0, -2)[:1]]}
             link = replace(link, feature=1)
         return right(layout, space, slot, link, tensors, seen)
 
@@ -182,6 +184,12 @@ def counts_not_resized(patch: Patch) -> None:
 
 def split_as_it_was(self: Any, target: Any) -> Any:
     return target, self._arguments, dict(self._node.kwargs)
+
+
+def one_length(patch: Patch) -> None:
+    """Each by itself is enough to know that a constant depends on the length."""
+    patch.setattr(Atoms, "sum_up", nothing)
+    patch.setattr(Blueprint, "other_lengths", lambda self: iter(()))
 
 
 def without_outputs(patch: Patch) -> None:
@@ -259,6 +267,7 @@ MUTATIONS = {
     "numbers of groups stay": Mutation(counts_not_resized, "mobilenet"),
     # constants
     "padding is ignored": Mutation(without_padding, "vgg_bn"),
+    "neither sums nor other lengths are looked at": Mutation(one_length, "deep_sets"),
     "data from elsewhere is ignored": Mutation(attribute(Atoms, "feed", nothing), "switched"),
     "whatever is constant is folded": Mutation(folds_whatever_is_constant, "preactivation_resnet"),
     "constants are read at one position": Mutation(folds_the_first_position, "wavenet"),

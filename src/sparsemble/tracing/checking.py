@@ -132,8 +132,8 @@ def difference(first: object, second: object) -> float:
             if one.shape != other.shape:
                 return math.inf
             same = (one == other) | (one.isnan() & other.isnan())
-            apart = torch.where(same, 0.0, (one - other).abs()).nan_to_num(nan=math.inf)
-            finite = one.abs()[one.isfinite()]
+            apart = torch.where(same, 0.0, (one - other).abs()).detach().nan_to_num(nan=math.inf)
+            finite = one.detach().abs()[one.isfinite()]
             scale = max(float(finite.max()) if finite.numel() else 1.0, 1.0)
             worst = max(worst, float(apart.max()) / scale if apart.numel() else 0.0)
     return worst
