@@ -561,11 +561,14 @@ def traced(own: Model, *, seed: int = 0) -> tuple[nn.Module, Traced]:
 
 def worst_difference(
     own: Model, network: nn.Module, described: Traced, *, maskings: int = 6, variants: int = 2
-) -> float:
-    """Of masked models and their compact programs, relative to the largest output."""
+) -> tuple[float, set[int]]:
+    """Of masked models and their compact programs, relative to the largest output.
+
+    Beside it the variants of inputs that were compared: a model, or its program, may refuse some.
+    """
     generator = torch.Generator().manual_seed(1)
     tensors = dict(network.named_parameters()) | dict(network.named_buffers())
-    worst = 0.0
+    worst, compared = 0.0, set()
     for number in range(maskings):
         masks = random_masks(described.layout, tensors, generator)
         member = compact(described.program.eval(), described.layout, masks)
@@ -583,7 +586,8 @@ def worst_difference(
                     assert variant, "the length it was traced with"
                     continue
                 worst = max(worst, difference(expected, found))
-    return worst
+                compared.add(variant)
+    return worst, compared
 
 
 def removable(described: Traced) -> str:
@@ -602,18 +606,24 @@ def row(name: str, own: Model) -> str:
     try:
         network, described = traced(own)
     except InputError as error:
-        return f"| {name} | refused: {error} | | | {time.perf_counter() - start:.0f} |"
+        return f"| {name} | refused: {error} | | | | {time.perf_counter() - start:.0f} |"
     seconds = time.perf_counter() - start
-    worst = worst_difference(own, network, described)
-    return f"| {name} | traced | {removable(described)} | {worst:.0e} | {seconds:.0f} |"
+    worst, compared = worst_difference(own, network, described)
+    shapes = [{k: x.shape for k, x in own.inputs(2, variant).items()} for variant in compared]
+    lengths = "also" if any(own != shapes[0] for own in shapes) else "no"
+    units = removable(described)
+    return f"| {name} | traced | {units} | {worst:.0e} | {lengths} | {seconds:.0f} |"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="of models; all if none is given")
     names = parser.parse_args().names or list(MODELS)
-    print("| model | traced or refused (why) | units that may go | worst difference | seconds |")
-    print("| --- | --- | --- | --- | --- |")
+    print(
+        "| model | traced or refused (why) | units that may go | worst difference "
+        "| at another length | seconds |"
+    )
+    print("| --- | --- | --- | --- | --- | --- |")
     for name in names:
         print(row(name, MODELS[name]), flush=True)
 
