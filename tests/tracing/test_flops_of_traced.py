@@ -44,12 +44,9 @@ SOME = (
     "low_rank",
     "fourier_features",
 )
-FAULT = pytest.mark.xfail(
-    strict=True, reason="FLOPs of a head are divided by the batch before they are multiplied"
-)
 some = pytest.mark.parametrize(
     "case",
-    [pytest.param(CASES[n], id=n, marks=[FAULT] if n == "perceiver" else []) for n in SOME],
+    [pytest.param(CASES[n], id=n) for n in SOME],
 )
 BATCH = 3
 

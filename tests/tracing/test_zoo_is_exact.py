@@ -27,9 +27,6 @@ from zoo.traced import (
 
 every = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 
-ONE_LENGTH = {"conv1d", "conv_lstm"}
-"""Networks with a max_pool1d, which torch.export traces for one length, though any would do."""
-
 
 def inputs_of(case: Case, *, batch: int, variant: int = 0, seed: int = 0) -> tuple[Any, ...]:
     with seeded(seed):
@@ -68,16 +65,7 @@ def test_the_program_computes_what_the_network_computes(case: Case) -> None:
         assert difference(wanted, run(found.program, inputs, training=False)) <= EQUAL
 
 
-ORDER = pytest.mark.xfail(
-    strict=True,
-    reason="dropout between bidirectional layers draws the same numbers for other elements",
-)
-
-
-@pytest.mark.parametrize(
-    "case",
-    [pytest.param(c, id=n, marks=[ORDER] if n == "bigru_tagger" else []) for n, c in CASES.items()],
-)
+@every
 def test_in_training_chance_is_the_same_as_well(case: Case) -> None:
     network, found = traced(case)
     inputs = inputs_of(case, batch=4)
@@ -88,11 +76,10 @@ def test_in_training_chance_is_the_same_as_well(case: Case) -> None:
 @every
 def test_without_some_weights_and_units_outputs_are_those_of_the_masked_network(case: Case) -> None:
     network, found = traced(case)
-    other_lengths = not case.is_unrolled and case.name not in ONE_LENGTH
     for seed, (kind, rate) in enumerate((k, r) for k in KINDS for r in RATES):
         masking = random_masking(network, found, kind, rate, seed=seed)
         assert masking.difference(inputs_of(case, batch=4, seed=seed)) <= EQUAL, (kind, rate)
-        if other_lengths:
+        if not case.is_unrolled:
             other = inputs_of(case, batch=2, variant=1, seed=seed)
             assert masking.difference(other) <= EQUAL, (kind, rate, "another length")
 
@@ -123,38 +110,17 @@ def test_a_network_that_was_unrolled_refuses_other_lengths(case: Case) -> None:
         run(found.program, inputs_of(case, batch=3, variant=1), training=False)
 
 
-@pytest.mark.parametrize("name", sorted(ONE_LENGTH))
-@pytest.mark.xfail(strict=True, raises=InputError, reason="max_pool1d is traced for one length")
-def test_pooled_signals_may_have_any_length(name: str) -> None:
-    network, found = traced(CASES[name])
-    inputs = inputs_of(CASES[name], batch=3, variant=1)
-    wanted = run(network, inputs, training=False)
-    assert difference(wanted, run(found.program, inputs, training=False)) <= EQUAL
-
-
 WHY = {
     "data_dependent_branch": "depends on the values of its data.*refused.py:18",
     "repeated_by_item": "depends on the values of its data.*refused.py:30",
     "scaled_by_item": r"depends on the values of its data.*refused.py\", line 45",
     "packed_lstm": "packs sequences",
     "softmax_output": "ends in a softmax: networks return logits.*remove this layer",
-    "time_first": "batch",
-}
-FAULTS = {
-    "packed_lstm": "the message is torch's own: zeros() fails before the layer is called",
-    "time_first": "time is taken for the batch",
+    "time_first": "depends on the others of its batch",
 }
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(
-            n, marks=[pytest.mark.xfail(strict=True, reason=FAULTS[n])] if n in FAULTS else []
-        )
-        for n in WHY
-    ],
-)
+@pytest.mark.parametrize("name", WHY)
 def test_what_cannot_be_traced_is_refused_with_the_reason(name: str) -> None:
     case = REFUSED[name]
     with pytest.raises(InputError, match=WHY[name]):

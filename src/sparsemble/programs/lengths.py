@@ -61,6 +61,19 @@ def written(expression: Expression) -> str:
     return f"{name} {words[0]}" if len(words) == 1 else f" {name} ".join(words)
 
 
+def numbers(expression: Expression) -> Iterator[int]:
+    """The numbers in an expression.
+
+    >>> list(numbers(("<=", ("//", "length 1", 2), 8)))
+    [2, 8]
+    """
+    if isinstance(expression, int):
+        yield expression
+    elif isinstance(expression, tuple):
+        for own in expression[1:]:
+            yield from numbers(own)
+
+
 def others(
     lengths: Mapping[str, int], conditions: Sequence[Expression], *, furthest: int = 8
 ) -> Iterator[dict[str, int]]:
@@ -69,12 +82,13 @@ def others(
     for steps in (chain(range(1, furthest), (far,)), range(-1, -furthest, -1)):
         for step in steps:
             tried = {name: max(1, length + step) for name, length in lengths.items()}
-            if tried != lengths and all(_holds(own, tried) for own in conditions):
+            if tried != lengths and all(holds(own, tried) for own in conditions):
                 yield tried
                 break
 
 
-def _holds(condition: Expression, lengths: Mapping[str, int]) -> bool:
+def holds(condition: Expression, lengths: Mapping[str, int]) -> bool:
+    """Is a condition true of lengths? It is not where it divides by none."""
     try:
         return bool(value(condition, lengths))
     except ZeroDivisionError:

@@ -116,10 +116,14 @@ class Blueprint:
         generator = torch.Generator().manual_seed(seed)
         return [own.made_up(generator, dtype, lengths or {}) for own in self.inputs]
 
+    @property
+    def lengths(self) -> dict[str, int]:
+        """The free lengths of the inputs that the network was traced with, by name."""
+        return {name: own.shape[dim] for own in self.inputs for dim, name in own.free}
+
     def other_lengths(self) -> Iterator[dict[str, int]]:
         """Lengths near those the network was traced with, which it should be able to read."""
-        traced = {name: own.shape[dim] for own in self.inputs for dim, name in own.free}
-        return others(traced, self.conditions)
+        return others(self.lengths, self.conditions)
 
     def check(self, inputs: Sequence[Tensor]) -> None:
         """Raise `InputError` if inputs have lengths for which the network was not traced."""

@@ -154,7 +154,7 @@ def _saved(
 
 def _flops(layout: Layout, shapes: Mapping[str, torch.Size], sizes: Mapping[str, int]) -> int:
     """What a network of these sizes takes for one example, all its weights being there."""
-    total = sum(product.flops.at(sizes) for product in layout.products)
+    total = sum(product.flops(sizes) for product in layout.products)
     for matrix in layout.matrices:
         if matrix.area is not None:
             rows_of, columns_of = matrix.area

@@ -57,7 +57,7 @@ def measure(layout: Layout, masks: Mapping[str, Tensor]) -> Cost:
         shapes={matrix.name: _smallest(layout, matrix, masks) for matrix in layout.matrices},
         structure=tuple(layout.structure.values()),
         positions={m.name: m.positions for m in layout.matrices if m.positions > 1},
-        products={own.name: own.flops.at(layout.sizes) for own in layout.products},
+        products={own.name: own.flops(layout.sizes) for own in layout.products},
     )
 
 

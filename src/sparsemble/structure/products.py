@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from sparsemble.structure.sizes import Range, Size
@@ -71,7 +72,18 @@ class Link:
 
 @dataclass(frozen=True)
 class UnitProduct:
-    """A product of two values that a network computes (attention): FLOPs for one example."""
+    """A product of two values that a network computes (attention)."""
 
     name: str
-    flops: Size
+    total: Size
+    """FLOPs for so many examples together: what each takes may be no whole number of them,"""
+    examples: int
+    """where a part is computed once for all."""
+
+    def flops(self, sizes: Mapping[str, int]) -> int:
+        """FLOPs for one example, for spaces of these sizes.
+
+        >>> UnitProduct("attention", Size(0, (("heads", 7),)), examples=2).flops({"heads": 4})
+        14
+        """
+        return round(self.total.at(sizes) / self.examples)

@@ -7,7 +7,8 @@ the network is made smaller; outputs must be those of the masked one, in double 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -27,16 +28,14 @@ _TOLERATED = 1e-9
 def check_compaction(program: Program, layout: Layout, *, seed: int = 0) -> None:
     """Raise `InputError` if the network without some units computes something else."""
     generator = torch.Generator().manual_seed(seed)
-    tensors = {
-        name: tensor.detach().double() if tensor.is_floating_point() else tensor.detach()
-        for name, tensor in {**dict(program.named_parameters()), **_buffers(program)}.items()
-    }
+    tensors = _in_double(program)
     for number in range(_MASKINGS):
         masks = random_masks(layout, tensors, generator)
         pruned = tensors | {name: tensors[name] * mask for name, mask in masks.items()}
-        small = compacted(layout, pruned, masks, program.seen_(layout, pruned))
+        with _fault_of_a_rule():
+            small = compacted(layout, pruned, masks, program.seen_(layout, pruned))
+            less = Program(program.blueprint_, small.tensors, small.layout.sizes).eval()
         whole = Program(program.blueprint_, pruned, layout.sizes).eval()
-        less = Program(program.blueprint_, small.tensors, small.layout.sizes).eval()
         others = () if number else program.blueprint_.other_lengths()
         for lengths in ({}, *others):
             inputs = program.blueprint_.made_up(seed=seed + 1, dtype=torch.float64, lengths=lengths)
@@ -46,44 +45,89 @@ def check_compaction(program: Program, layout: Layout, *, seed: int = 0) -> None
             with torch.no_grad():
                 try:
                     expected = whole(*inputs)
-                except (RuntimeError, IndexError):
+                except (RuntimeError, IndexError) as error:
                     if not lengths:
-                        raise
+                        raise InputError(_FAULT.format(f"it cannot be run: {error}")) from error
                     continue  # a length that the network itself cannot read
-                wrong = difference(expected, less(*picked))
-            if wrong <= _TOLERATED:
-                continue
-            raise InputError(
-                f"the network was traced, but without some of its units its outputs differ by "
-                f"{wrong:.2g}: this is a fault of a rule, not of yours; write a Layout by hand, "
-                "and please report the network"
-            )
+                with _fault_of_a_rule():
+                    wrong = difference(expected, less(*picked))
+            if not wrong <= _TOLERATED:
+                what = f"without some of its units its outputs differ by {wrong:.2g}"
+                raise InputError(_FAULT.format(what))
+
+
+_FAULT = (
+    "the network was traced, but {}: this is a fault of a rule, not of yours; write a Layout by "
+    "hand, and please report the network"
+)
+
+
+@contextmanager
+def _fault_of_a_rule() -> Iterator[None]:
+    try:
+        yield
+    except (RuntimeError, IndexError) as error:
+        raise InputError(_FAULT.format(f"what was traced cannot be run: {error}")) from error
 
 
 def check_program(
     program: Program, network: nn.Module, inputs: tuple[Any, ...], named: Mapping[str, Any]
 ) -> None:
     """Raise `InputError` if a program computes something else than the network it was traced of."""
-    was_training = network.training
-    network.eval()
-    program.eval()
-    try:
-        with torch.no_grad():
-            wrong = difference(network(*inputs, **named), program(*inputs, **named))
-    finally:
-        network.train(was_training)
-    own = next((p.dtype for p in network.parameters()), torch.float32)
-    if not wrong <= 100 * torch.finfo(own).eps:
+    with torch.no_grad(), evaluating(network), evaluating(program):
+        expected = network(*inputs, **named)
+        with _fault_of_a_rule():
+            wrong = difference(expected, program(*inputs, **named))
+    if not wrong <= precision(network)[1]:
         raise InputError(
             f"{type(network).__name__} computes something else than its trace, by {wrong:.2g}: "
             "does it depend on chance in evaluation, or on something that is no tensor?"
         )
 
 
+def check_examples(program: Program) -> None:
+    """Raise `InputError` if what comes out for an example depends on another one of its batch."""
+    whole = Program(program.blueprint_, _in_double(program), program.sizes_).eval()
+    inputs = program.blueprint_.made_up(dtype=torch.float64)
+    others = program.blueprint_.made_up(seed=1, dtype=torch.float64)
+    examples = len(inputs[0])
+    changed = [torch.cat([new[:1], own[1:]]) for own, new in zip(inputs, others, strict=True)]
+    with torch.no_grad(), _fault_of_a_rule():
+        before, after = (_others(whole(*own), examples) for own in (inputs, changed))
+    if not difference(before, after) <= _TOLERATED:
+        raise InputError(
+            "what the network returns for an example depends on the others of its batch, also in "
+            "evaluation: the first dimension of its inputs must count examples, in all its layers "
+            "(batch_first=True in those for recurrence and attention)"
+        )
+
+
+def _others(output: Any, examples: int) -> list[Tensor]:
+    """What came out for all examples but the first."""
+    found = [leaf for leaf in pytree.tree_leaves(output) if isinstance(leaf, Tensor) and leaf.ndim]
+    return [leaf[len(leaf) // examples :] for leaf in found if len(leaf) % examples == 0]
+
+
+@contextmanager
+def evaluating(network: nn.Module) -> Iterator[None]:
+    """The network is in evaluation mode."""
+    was_training = network.training
+    network.eval()
+    try:
+        yield
+    finally:
+        network.train(was_training)
+
+
+def precision(network: nn.Module) -> tuple[torch.dtype, float]:
+    """A network's type of numbers, and by how much equal outputs may differ in it."""
+    dtype = next((p.dtype for p in network.parameters()), torch.float32)
+    return dtype, 100 * torch.finfo(dtype).eps
+
+
 def check_training(program: Program) -> None:
     """Raise `InputError` if a program cannot learn."""
-    tensors = {**dict(program.named_parameters()), **_buffers(program)}
-    copied = {name: tensor.detach().clone() for name, tensor in tensors.items()}
+    copied = {name: tensor.detach().clone() for name, tensor in _tensors(program).items()}
     own = next((p.dtype for p in program.parameters()), torch.float32)
     learner = Program(program.blueprint_, copied, program.sizes_).train()
     try:
@@ -139,5 +183,12 @@ def difference(first: object, second: object) -> float:
     return worst
 
 
-def _buffers(network: nn.Module) -> dict[str, Tensor]:
-    return dict(network.named_buffers())
+def _tensors(network: nn.Module) -> dict[str, Tensor]:
+    return {**dict(network.named_parameters()), **dict(network.named_buffers())}
+
+
+def _in_double(network: nn.Module) -> dict[str, Tensor]:
+    return {
+        name: tensor.detach().double() if tensor.is_floating_point() else tensor.detach()
+        for name, tensor in _tensors(network).items()
+    }

@@ -3,6 +3,9 @@
 While a network is captured its calls of `torch._VF.lstm` and its like go to stand-ins: operations
 that only know what shapes they return. In the captured graph they are replaced by the real ones
 again, one call for each layer and direction, so that each may have a size of its own.
+
+Pooling along one dimension would be captured for one length: it is captured as pooling of
+pictures one pixel high.
 """
 
 from __future__ import annotations
@@ -14,7 +17,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, fx
+from torch.nn import functional
 from torch.nn.modules import rnn as _recurrent_modules
+from torch.nn.utils import rnn as _packing
 
 _LIBRARY = torch.library.Library("sparsemble", "FRAGMENT")
 _KINDS = ("lstm", "gru", "rnn_tanh", "rnn_relu")
@@ -51,6 +56,8 @@ class _Patched:
         self._real = real
 
     def __getattr__(self, name: str) -> Any:
+        if name == "_pack_padded_sequence":
+            raise PackedSequenceError
         if name not in _KINDS:
             return getattr(self._real, name)
         return lambda *arguments: _call(name, *arguments)
@@ -70,13 +77,37 @@ class PackedSequenceError(Exception):
 @contextmanager
 def standing_in() -> Iterator[None]:
     """Recurrent layers are not computed, but stood in for."""
-    modules: Any = _recurrent_modules
-    real = modules._VF
-    modules._VF = _Patched(real)
+    recurrent: Any = _recurrent_modules
+    packing: Any = _packing
+    module: Any = torch
+    real, max_pool1d = recurrent._VF, torch.max_pool1d
+    recurrent._VF = packing._VF = _Patched(real)
+    module.max_pool1d = _max_pool1d
     try:
         yield
     finally:
-        modules._VF = real
+        recurrent._VF = packing._VF = real
+        module.max_pool1d = max_pool1d
+
+
+def _max_pool1d(
+    x: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+) -> Tensor:
+    kernel, padded, dilated = (int(_only(own)) for own in (kernel_size, padding, dilation))
+    step = kernel if stride is None or stride == [] else int(_only(stride))
+    pooled = functional.max_pool2d(
+        x.unsqueeze(-2), (1, kernel), (1, step), (0, padded), (1, dilated), ceil_mode
+    )
+    return pooled.squeeze(-2)
+
+
+def _only(setting: Any) -> Any:
+    return setting[0] if isinstance(setting, list | tuple) else setting
 
 
 @contextmanager
@@ -111,37 +142,41 @@ def _split(graph: fx.Graph, node: fx.Node, target: Any) -> None:
     states: Sequence[Any] = list(state) if isinstance(state, list | tuple) else [state]
     ways = 2 if both_ways else 1
     each = len(parameters) // (layers * ways)
-    time = 1 if batch_first else 0
+    several = layers * ways > 1
 
     def call(function: Any, *arguments: Any) -> fx.Node:
         made = graph.call_function(function, arguments)
         made.meta.update({k: node.meta[k] for k in _KEPT if k in node.meta})
         return made
 
+    def turned(x: fx.Node) -> fx.Node:
+        return call(torch.ops.aten.transpose.int, x, 0, 1) if several and batch_first else x
+
     ends: list[list[fx.Node]] = [[] for _ in states]
     with graph.inserting_before(node):
+        x = turned(x)  # as torch has it between layers: dropout draws in this order
         for layer in range(layers):
             outputs = []
             for way in range(ways):
                 number = layer * ways + way
                 own = parameters[number * each :][:each]
                 begins = [_beginning(s, number, layers * ways, call) for s in states]
-                read = call(torch.ops.aten.flip.default, x, [time]) if way else x
+                read = call(torch.ops.aten.flip.default, x, [0]) if way else x
                 begin = begins if len(states) > 1 else begins[0]
-                tail = (biased, 1, 0.0, training, False, batch_first)
+                tail = (biased, 1, 0.0, training, False, batch_first and not several)
                 made = call(target, read, begin, list(own), *tail)
                 output = call(operator.getitem, made, 0)
-                outputs.append(call(torch.ops.aten.flip.default, output, [time]) if way else output)
+                outputs.append(call(torch.ops.aten.flip.default, output, [0]) if way else output)
                 for k, end in enumerate(ends):
                     end.append(call(operator.getitem, made, k + 1))
             x = call(torch.ops.aten.cat.default, outputs, -1) if both_ways else outputs[0]
             if dropout and training and layer + 1 < layers:
                 x = call(torch.ops.aten.dropout.default, x, dropout, True)
-        one = layers * ways == 1
-        finals = [e[0] if one else call(torch.ops.aten.cat.default, e, 0) for e in ends]
+        x = turned(x)
+        finals = [call(torch.ops.aten.cat.default, e, 0) if several else e[0] for e in ends]
     for user in list(node.users):
         number = int(str(user.args[1]))
-        if number > 0 and not one:
+        if number > 0 and several:
             _select_own(graph, user, ends[number - 1])
         user.replace_all_uses_with(x if number == 0 else finals[number - 1])
         graph.erase_node(user)
