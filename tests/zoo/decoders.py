@@ -137,6 +137,26 @@ class Llama(nn.Module):
         return self.lm_head(self.norms[-1](x))
 
 
+class NormedHeads(nn.Module):
+    """Queries and keys are normalised head by head; every head has a temperature of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(20, 10)
+        self.norm = RMSNorm(10)
+        self.qkv, self.out = nn.Linear(10, 3 * 5 * 4), nn.Linear(5 * 4, 10)
+        self.q_norm, self.k_norm = RMSNorm(4), RMSNorm(4)
+        self.temperature = nn.Parameter(torch.rand(5, 1, 1) + 0.5)
+        self.head = nn.Linear(10, 20)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        x = self.embed(tokens)
+        read = self.qkv(self.norm(x)).unflatten(-1, (3, 5, 4)).permute(2, 0, 3, 1, 4)
+        q, k, v = self.q_norm(read[0]), self.k_norm(read[1]), read[2]
+        y = F.scaled_dot_product_attention(q * self.temperature, k, v)
+        return self.head(x + self.out(y.transpose(1, 2).flatten(-2)))
+
+
 class ViT(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -204,6 +224,7 @@ class Swin(nn.Module):
 DECODERS = (
     Case("gpt_tied", GPT, words(20, 7, 6), (3, 4, 19, 22), "an output a step, tied to the input"),
     Case("llama", Llama, words(20, 6, 7), (2, 3, 14, 17), "2 and 3: key heads with their queries"),
+    Case("normed_heads", NormedHeads, words(20, 6, 7), (5,), "norms written by hand, shared"),
     Case("vit", ViT, numbers((3, 8, 8)), (3, 18)),
     Case("swin", Swin, numbers((3, 8, 8), (3, 8, 12)), (4, 11, 15)),
 )

@@ -22,6 +22,7 @@ class Atoms:
     """All atoms, united so far, and what is known of them."""
 
     def __init__(self) -> None:
+        self.unions = 0
         self._parents: list[int] = []
         self._loose: set[int] = set()
         self._reasons: dict[int, str] = {}
@@ -63,6 +64,7 @@ class Atoms:
         if first in self._loose:
             first, second = second, first
         self._parents[second] = first
+        self.unions += 1
         if first in self._loose and second not in self._loose:
             self._loose.discard(first)
 
@@ -90,6 +92,14 @@ class Atoms:
         found, inverse = small.unique(return_inverse=True)
         own = [a != NONE and self.root(a) in self._loose for a in found.tolist()]
         return torch.tensor(own, dtype=torch.bool)[inverse].view(small.shape).expand(labels.shape)
+
+    def is_wide(self, labels: Tensor, units: Tensor) -> Tensor:
+        """Which elements belong to an atom that meets several units."""
+        mine, roots = collapsed(thin(labels), thin(self.roots(thin(units))))
+        both = (mine != NONE) & (roots != NONE)
+        pairs = torch.stack([mine[both], roots[both]], 1).unique(dim=0)
+        atoms, counts = pairs[:, 0].unique(return_counts=True)
+        return torch.isin(mine, atoms[counts > 1]).expand(labels.shape)
 
     def pin(self, labels: Tensor, reason: str) -> None:
         """These units stay, for a reason."""

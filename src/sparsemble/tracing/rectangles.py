@@ -6,7 +6,7 @@ of that tensor is ragged, and the unit stays.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import torch
 from torch import Tensor
@@ -14,6 +14,7 @@ from torch import Tensor
 from sparsemble.structure import Role
 from sparsemble.tracing.atoms import NONE, collapsed, thin
 from sparsemble.tracing.naming import place
+from sparsemble.tracing.uses import Need
 from sparsemble.tracing.values import Value
 from sparsemble.tracing.walk import Walk
 
@@ -21,13 +22,13 @@ from sparsemble.tracing.walk import Walk
 def settle(walk: Walk) -> None:
     """Say what can only be said when all is known.
 
-    Which dimension of parameters used like data runs along units, which operations need all units,
-    and which units would leave rags.
+    Whether an operand is broadcast over one unit or several, which dimension of parameters used
+    like data runs along units, which operations need all units, and which units would leave rags.
     """
+    _unite_meetings(walk)
     _settle_elements(walk)
-    for need in walk.needs:
-        if any(walk.atoms.differ_along(need.labels, (dim,)) for dim in need.dims):
-            walk.atoms.pin(need.labels, need.reason)
+    _pin_needed(walk, walk.needs)
+    _pin_needed(walk, _pin_wide(walk))
     while _pin_ragged(walk):
         pass
 
@@ -51,6 +52,35 @@ def owners(roots: Tensor, dim: int) -> Tensor:
         return roots
     low, high = roots.amin(others), roots.amax(others)
     return torch.where(low == high, low, NONE)
+
+
+def _unite_meetings(walk: Walk) -> None:
+    """What is broadcast over a single unit belongs to it."""
+    atoms = walk.atoms
+    for _ in walk.meetings:  # one may make the units of another a single one
+        before = atoms.unions
+        for own in walk.meetings:
+            wide = atoms.is_wide(own.labels, own.units)
+            atoms.unite(torch.where(wide, NONE, own.labels), own.units)
+        if atoms.unions == before:
+            break
+
+
+def _pin_wide(walk: Walk) -> list[Need]:
+    """What is broadcast over several units stays; so do those along which it extends."""
+    needs = []
+    for own in walk.meetings:
+        wide = walk.atoms.is_wide(own.labels, own.units)
+        if bool(wide.any()):
+            walk.atoms.pin(torch.where(wide, own.labels, NONE), own.reason)
+            needs.append(Need(torch.where(wide, own.units, NONE), own.dims, own.reason))
+    return needs
+
+
+def _pin_needed(walk: Walk, needs: Iterable[Need]) -> None:
+    for need in needs:
+        if any(walk.atoms.differ_along(need.labels, (dim,)) for dim in need.dims):
+            walk.atoms.pin(need.labels, need.reason)
 
 
 def _settle_elements(walk: Walk) -> None:

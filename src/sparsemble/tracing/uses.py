@@ -62,6 +62,20 @@ class Need:
 
 
 @dataclass(frozen=True)
+class Meeting:
+    """An operand that is broadcast over what may be several units, or one when all is known."""
+
+    labels: Tensor
+    """Of the operand, and"""
+    units: Tensor
+    """of what it meets."""
+    dims: tuple[int, ...]
+    """Those along which it is not broadcast."""
+    reason: str
+    """Why it stays if they are several."""
+
+
+@dataclass(frozen=True)
 class ActivationProduct:
     """A product of two activations: FLOPs of all elements of what comes out, by their labels."""
 

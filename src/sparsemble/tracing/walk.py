@@ -23,7 +23,7 @@ from sparsemble.tracing.naming import operation_name, place
 from sparsemble.tracing.rules import RULES, Labels
 from sparsemble.tracing.rules.moves import CREATES, MOVES
 from sparsemble.tracing.rules.pointwise import is_pointwise, pointwise
-from sparsemble.tracing.uses import ActivationProduct, Grouped, Need, Use
+from sparsemble.tracing.uses import ActivationProduct, Grouped, Meeting, Need, Use
 from sparsemble.tracing.values import Value
 
 _MOST_LOOSE = 200_000
@@ -54,6 +54,7 @@ class Walk:
         self.group_counts: dict[fx.Node, Tensor] = {}
         """Labels of the first channel of every group, of operations that say how many there are."""
         self.needs: list[Need] = []
+        self.meetings: list[Meeting] = []
         self.result: Any = None
         """What the operation computes whose rule is asked."""
         self.input_labels: list[Tensor] = []

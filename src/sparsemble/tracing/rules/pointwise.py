@@ -10,6 +10,7 @@ from torch import Tensor, fx
 
 from sparsemble.tracing.atoms import NONE, collapsed, thin, unlabelled
 from sparsemble.tracing.naming import operation_name, place
+from sparsemble.tracing.uses import Meeting
 from sparsemble.tracing.values import Value
 
 if TYPE_CHECKING:
@@ -49,8 +50,9 @@ def meet(
     """Unite labels element by element, as they broadcast; those of what comes out.
 
     An operand that is broadcast over several units (a gate, a temperature) is read by all of them:
-    it stays, and is not united with them, except in an `outer` product, whose units all go
-    together. Units that meet values of no unit stay, unless those are broadcast over them.
+    if they still are several when all is known, it stays. In an `outer` product they are united
+    at once: its units all go together. Units that meet values of no unit stay, unless those are
+    broadcast over them.
     """
     shape = torch.broadcast_shapes(*(labels.shape for _, labels in operands))
     result = unlabelled(shape)
@@ -58,22 +60,32 @@ def meet(
     # Those of full shape first: what the others meet are then units.
     for value, own in sorted(operands, key=lambda pair: _freedom(walk, pair[1], shape)):
         labels = thin(own.expand(shape))
+        later = unlabelled(shape)
         if _freedom(walk, own, shape) and not outer:
-            labels = _apart_from_wide(walk, node, value, labels, result)
-        met.append((value, own, labels))
+            labels, later = _apart_from_wide(walk, labels, result)
+            if bool((later != NONE).any()):
+                reason = f"one value for several units in {place(node)}"
+                walk.meetings.append(Meeting(later, result, _extent(own, shape), reason))
+                if value.data:
+                    walk.atoms.feed(torch.where(later != NONE, result, NONE))
+        met.append((value, own, (labels == NONE) & (later == NONE)))
         labels, result = thin(labels), thin(result)
         walk.atoms.unite(labels, result)
         result = _joined(walk, labels, result)
-    for value, own, labels in met:
-        unknown = (labels == NONE) & (result != NONE)
+    for value, own, unknown in met:
+        unknown = unknown & (result != NONE)
         if bool(unknown.any()):
             if value.data:
                 walk.atoms.feed(result)
-            lengths = [1] * (result.ndim - own.ndim) + list(own.shape)
-            dims = [dim for dim, length in enumerate(lengths) if length > 1]
             reason = f"meets values of no known unit in {place(node)}"
-            walk.need_all(torch.where(unknown, result, NONE), dims, reason)
+            walk.need_all(torch.where(unknown, result, NONE), _extent(own, shape), reason)
     return result
+
+
+def _extent(labels: Tensor, shape: torch.Size) -> tuple[int, ...]:
+    """The dimensions of `shape` along which labels are not broadcast."""
+    lengths = [1] * (len(shape) - labels.ndim) + list(labels.shape)
+    return tuple(dim for dim, length in enumerate(lengths) if length > 1)
 
 
 def _freedom(walk: Walk, labels: Tensor, shape: torch.Size) -> int:
@@ -83,25 +95,14 @@ def _freedom(walk: Walk, labels: Tensor, shape: torch.Size) -> int:
     return int(labels.shape != shape)
 
 
-def _apart_from_wide(
-    walk: Walk, node: fx.Node, value: Value, labels: Tensor, result: Tensor
-) -> Tensor:
-    """The labels of a broadcast operand without those of atoms that meet several units."""
-    roots = thin(walk.atoms.roots(thin(result)))
-    mine, units = collapsed(thin(labels), roots)
-    both = (mine != NONE) & (units != NONE)
-    pairs = torch.stack([mine[both], units[both]], 1).unique(dim=0)
-    atoms, counts = pairs[:, 0].unique(return_counts=True)
-    wide = torch.isin(mine, atoms[counts > 1])
-    if not bool(wide.any()):
-        return labels
-    wide = wide.expand(labels.shape)
-    pinned = torch.where(walk.atoms.is_loose(labels), NONE, labels)[wide]
-    if bool((pinned != NONE).any()):
-        walk.atoms.pin(pinned, f"one value for several units in {place(node)}")
-        if value.data:
-            walk.atoms.feed(result[wide])
-    return torch.where(wide, NONE, labels)
+def _apart_from_wide(walk: Walk, labels: Tensor, result: Tensor) -> tuple[Tensor, Tensor]:
+    """The labels of a broadcast operand without those of atoms that meet several units; and these.
+
+    Of the latter without loose ones, which belong to nothing.
+    """
+    wide = walk.atoms.is_wide(labels, result)
+    loose = walk.atoms.is_loose(labels)
+    return torch.where(wide, NONE, labels), torch.where(wide & ~loose, labels, NONE)
 
 
 def _joined(walk: Walk, first: Tensor, second: Tensor) -> Tensor:
