@@ -1,9 +1,10 @@
 """Models that others wrote: which are traced, what can go from them, and are they still exact?
 
 `python benchmarks/models_of_others.py` builds models of `transformers` small, with weights drawn at
-random, and prints a Markdown table; names of some restrict it to these. Every traced model is
+random, and says of each what it found; names of some restrict it to these. Every traced model is
 masked at random and made smaller a few times, and compared in double precision with the masked
-model itself, on other examples of another number and, where it may be, another length.
+model itself, on other examples of another number and, where it may be, another length. `--keep`
+writes what was found to `results/models.json`, and from there into the README.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -20,8 +22,13 @@ from torch import Tensor, nn
 
 from sparsemble.errors import InputError
 from sparsemble.members import compact, masked
+from sparsemble.results.tables import Table, put_into
+from sparsemble.runs.provenance import provenance
+from sparsemble.store import write_json
 from sparsemble.tracing import Traced, describe
 from sparsemble.tracing.checking import difference, random_masks
+
+ROOT = Path(__file__).parent.parent
 
 Inputs = Callable[[int, int], dict[str, Tensor]]
 """Named inputs of so many examples; of the variant 1 they are longer or shorter than of 0."""
@@ -600,32 +607,80 @@ def removable(described: Traced) -> str:
     return ", ".join(f"{count} {noun}" for noun, count in sorted(counts.items())) or "none"
 
 
-def row(name: str, own: Model) -> str:
-    """A line of the table."""
+@dataclass(frozen=True)
+class Finding:
+    """What tracing found in a model."""
+
+    model: str
+    seconds: float
+    refused: str = ""
+    """Why it was, if it was."""
+    units: str = ""
+    """That may go."""
+    difference: float = 0.0
+    """At worst, of compact programs and masked models, relative to the largest output."""
+    other_length: bool = False
+    """Were inputs of another length compared as well?"""
+
+    def __str__(self) -> str:
+        """For the terminal."""
+        found = f"refused: {self.refused}" if self.refused else f"{self.units} may go"
+        return f"{self.model}: {found} ({self.seconds:.0f} s)"
+
+
+def find(name: str, own: Model) -> Finding:
+    """Trace a model, and compare it with what is left of it."""
     start = time.perf_counter()
     try:
         network, described = traced(own)
     except InputError as error:
-        return f"| {name} | refused: {error} | | | | {time.perf_counter() - start:.0f} |"
+        why, _, _ = str(error).partition("; at ")
+        return Finding(name, time.perf_counter() - start, refused=why)
     seconds = time.perf_counter() - start
     worst, compared = worst_difference(own, network, described)
     shapes = [{k: x.shape for k, x in own.inputs(2, variant).items()} for variant in compared]
-    lengths = "also" if any(own != shapes[0] for own in shapes) else "no"
-    units = removable(described)
-    return f"| {name} | traced | {units} | {worst:.0e} | {lengths} | {seconds:.0f} |"
+    return Finding(
+        name,
+        seconds,
+        units=removable(described),
+        difference=worst,
+        other_length=any(shape != shapes[0] for shape in shapes),
+    )
+
+
+def table(findings: list[Finding]) -> Table:
+    """For the README."""
+    traced = sum(not own.refused for own in findings)
+    rows = [
+        (own.model, f"refused: {own.refused}", "–", "–")
+        if own.refused
+        else (
+            own.model,
+            own.units,
+            f"{own.difference:.0e}" if own.difference else "0",
+            "yes" if own.other_length else "no",
+        )
+        for own in findings
+    ]
+    title = f"{traced} of {len(findings)} models of transformers {hf.__version__} were traced:"
+    header = ("Model, built small", "Units that may go", "Largest difference", "Any length")
+    return Table(title, header, tuple(rows))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="of models; all if none is given")
-    names = parser.parse_args().names or list(MODELS)
-    print(
-        "| model | traced or refused (why) | units that may go | worst difference "
-        "| at another length | seconds |"
-    )
-    print("| --- | --- | --- | --- | --- | --- |")
-    for name in names:
-        print(row(name, MODELS[name]), flush=True)
+    parser.add_argument("--keep", action="store_true", help="write them into results and README")
+    chosen = parser.parse_args()
+    findings = []
+    for name in chosen.names or MODELS:
+        findings.append(find(name, MODELS[name]))
+        print(findings[-1], flush=True)
+    if chosen.keep:
+        origin = provenance() | {"transformers": hf.__version__}
+        kept = {"models": list(map(asdict, findings)), "provenance": origin}
+        write_json(ROOT / "results" / "models.json", kept)
+        put_into(ROOT / "README.md", "models", [table(findings)])
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from sparsemble.errors import InputError
-from sparsemble.tracing import describe
+from sparsemble.tracing import describe, exporting
 from sparsemble.tracing.describe import trace
 from zoo import CASES
 
@@ -60,3 +60,16 @@ def test_the_order_of_dimensions_is_noticed_where_examples_attend_to_each_other(
     network = nn.Sequential(layer, nn.Linear(8, 3))
     with pytest.raises(InputError, match="batch_first=True"):
         describe(network, torch.rand(3, 5, 8))
+
+
+def test_a_network_that_asks_too_much_about_lengths_is_traced_for_those_of_its_example(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(exporting, "_QUESTIONS", 3)
+    case = CASES["vgg_bn"]
+    network = case.make().eval()
+    program = describe(network, *case.inputs(3, 0)).program.eval()
+    (pictures,) = case.inputs(5, 0)
+    torch.testing.assert_close(program(pictures), network(pictures))
+    with pytest.raises(InputError, match="length of 8 along dimension 2"):
+        program(torch.rand(2, 3, 12, 12))

@@ -8,27 +8,22 @@ Batch size and, where the network allows it, lengths and picture sizes are left 
 from __future__ import annotations
 
 import copy
-import inspect
-import logging
 import operator
-import re
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stderr
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from io import StringIO
 from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
-from torch.export import Dim, ExportedProgram, export
+from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
 from sparsemble.errors import InputError
 from sparsemble.programs.lengths import Expression
+from sparsemble.tracing.exporting import depends_on_data, export
 from sparsemble.tracing.guards import lengths_of
 from sparsemble.tracing.naming import module_path, operation_name, user_line
-from sparsemble.tracing.standins import PackedSequenceError, drawing, standing_in, with_real_layers
+from sparsemble.tracing.standins import with_real_layers
 
 _CHECKS = (
     "_assert_tensor_metadata",
@@ -37,12 +32,6 @@ _CHECKS = (
     "sym_constrain_range",
     "sym_constrain_range_for_size",
     "_check_is_size",
-)
-
-
-_DEPENDS = (
-    "{} cannot be traced: its computation depends on the values of its data (an `if` on a tensor, "
-    "or .item()): write it with torch.where or masks"
 )
 
 
@@ -65,6 +54,8 @@ class Captured:
     """and the others, each with what its length is called."""
     conditions: tuple[Expression, ...]
     """On these lengths: with others the network would be another."""
+    any_length: bool
+    """Were lengths left open?"""
     learning: frozenset[str]
     """The tensors that learn: parameters that are not frozen."""
 
@@ -74,7 +65,12 @@ class Captured:
 
 
 def capture(
-    network: nn.Module, inputs: tuple[Any, ...], named: Mapping[str, Any], *, training: bool
+    network: nn.Module,
+    inputs: tuple[Any, ...],
+    named: Mapping[str, Any],
+    *,
+    training: bool,
+    any_length: bool = True,
 ) -> Captured:
     """Capture a network in one of its modes.
 
@@ -83,9 +79,10 @@ def capture(
         inputs: Its positional arguments; tensors, or lists, tuples and dicts of them.
         named: Its keyword arguments, alike.
         training: In which mode.
+        any_length: Shall other lengths than of the batch be left open, too?
     """
     network = copy.deepcopy(network).train(training)
-    exported = _exported(network, inputs, dict(named))
+    exported, any_length = export(network, inputs, dict(named), any_length=any_length)
     graph = exported.graph_module.graph
     _inline(exported.graph_module)
     for node in list(graph.nodes):
@@ -93,7 +90,7 @@ def capture(
             graph.erase_node(node)
         elif node.target is torch.ops.aten.item.default:
             line = user_line(node)
-            raise InputError(_DEPENDS.format(type(network).__name__) + (line and f"; at {line}"))
+            raise InputError(depends_on_data(network) + (line and f"; at {line}"))
     with_real_layers(graph)
     _flatten_inputs(graph)
     tensors, held = _tensors(network, exported)
@@ -111,119 +108,18 @@ def capture(
     given = [n for n in graph.nodes if n.op == "placeholder" and n.name in own]
     fixed = tuple(_fixed(n) for n in given)
     free, conditions = lengths_of([n.meta["val"] for n in given])
-    return Captured(graph, tensors, held, tuple(own), outputs, fixed, free, conditions, learning)
-
-
-def _exported(
-    network: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]
-) -> ExportedProgram:
-    def free(leaf: Any) -> Any:
-        if not isinstance(leaf, Tensor):
-            return None
-        return {dim: Dim.DYNAMIC if dim == 0 else Dim.AUTO for dim in range(leaf.ndim)}
-
-    # Named as the network itself names them, which is how `export` takes them.
-    arguments = inspect.signature(network.forward).bind(*inputs, **named).arguments
-    shapes = pytree.tree_map(free, dict(arguments))
-    fast = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
-    try:
-        with warnings.catch_warnings(), standing_in(), _quietly():
-            warnings.simplefilter("ignore")
-            return _whatever_is_drawn(
-                lambda: export(network, inputs, named, dynamic_shapes=shapes, strict=False)
-            )
-    except PackedSequenceError:
-        raise InputError(
-            f"{type(network).__name__} packs sequences, which cannot be traced: give padded ones, "
-            "and their lengths or a mask as a further input"
-        ) from None
-    except Exception as error:
-        raise InputError(_why(network, error)) from error
-    finally:
-        torch.backends.mha.set_fastpath_enabled(fast)
-
-
-def _whatever_is_drawn(exported: Callable[[], ExportedProgram]) -> ExportedProgram:
-    """What is exported, even if it asks for a number drawn at random, if the answer is the same.
-
-    Networks with LayerDrop draw one for every layer, also where no layer is ever left out.
-    """
-    try:
-        return exported()
-    except Exception as error:
-        if not _depends_on_data(error):
-            raise
-        try:
-            with drawing(0.0):
-                low = exported()
-            with drawing(1.0):
-                high = exported()
-        except Exception:
-            raise error from None
-        if low.graph_module.code != high.graph_module.code:
-            raise _ChanceError from error
-        return low
-
-
-class _ChanceError(Exception):
-    """Chance decides what is computed."""
-
-
-@contextmanager
-def _quietly() -> Iterator[None]:
-    """Without what torch writes of what it cannot trace: a graph of many lines."""
-    log = logging.getLogger("torch.fx.experimental.symbolic_shapes")
-    level = log.level
-    log.setLevel(logging.CRITICAL)
-    try:
-        with redirect_stderr(StringIO()):
-            yield
-    finally:
-        log.setLevel(level)
-
-
-def _why(network: nn.Module, error: Exception) -> str:
-    """A message for people, of what `torch.export` says."""
-    name = type(network).__name__
-    text = str(error)
-    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    if isinstance(error, _ChanceError):
-        return (
-            f"{name} cannot be traced: chance decides which of its layers are computed in "
-            "training (LayerDrop); set its probability to 0"
-        )
-    if _depends_on_data(error):
-        return _DEPENDS.format(name) + _at(error)
-    if found := re.search(r"Found <class '(.*?)'> in output", text):
-        what = f"it returns a {found.group(1).rpartition('.')[2]}: only tensors can be returned, "
-        what += "and tuples, lists and dicts of them"
-    elif "dynamic" in text or "specializ" in text or "Constraints violated" in text:
-        what = "its batch dimension must be the first of every input, and may have any size"
-    else:
-        what = first
-    return f"{name} cannot be traced: {what}{_at(error)}"
-
-
-def _depends_on_data(error: Exception) -> bool:
-    words = ("data-dependent", "GuardOnDataDependent", "Could not guard", "item()", "_local_scalar")
-    return any(word in str(error) or word in type(error).__name__ for word in words)
-
-
-def _at(error: BaseException) -> str:
-    line = _line(error)
-    return f"; at {line}" if line else ""
-
-
-def _line(error: BaseException) -> str:
-    """The last line of code outside torch on the way to an error."""
-    found, step = "", error.__traceback__
-    while step is not None:
-        file = step.tb_frame.f_code.co_filename
-        if "/torch/" not in file and "/sparsemble/tracing/" not in file and "<" not in file:
-            found = f"{file}:{step.tb_lineno}"
-        step = step.tb_next
-    return found
+    return Captured(
+        graph,
+        tensors,
+        held,
+        tuple(own),
+        outputs,
+        fixed,
+        free,
+        conditions,
+        any_length,
+        learning,
+    )
 
 
 def _tensors(

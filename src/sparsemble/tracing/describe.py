@@ -79,7 +79,7 @@ def trace(
     if empty := [name for name, p in network.named_parameters() if p.is_meta]:
         raise InputError(f"the weights ({empty[0]}, …) are on the meta device: give them numbers")
     evaluating = capture(network, inputs, named, training=False)
-    training = capture(network, inputs, named, training=True)
+    training = capture(network, inputs, named, training=True, any_length=evaluating.any_length)
     walk, other_walk = _walked(evaluating, leaves, examples), _walked(training, leaves, examples)
     while True:
         spaces, other = find_spaces(walk), find_spaces(other_walk)

@@ -1,0 +1,181 @@
+"""Networks through `torch.export`, and why some do not pass."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr
+from io import StringIO
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.export import Dim, ExportedProgram
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+from torch.utils import _pytree as pytree
+
+from sparsemble.errors import InputError
+from sparsemble.tracing.standins import PackedSequenceError, drawing, standing_in
+
+_QUESTIONS = 150
+"""About lengths, that a network may ask: networks that shift windows ask hundreds."""
+
+
+def depends_on_data(network: nn.Module) -> str:
+    """The message for a network that looks at its data."""
+    return (
+        f"{type(network).__name__} cannot be traced: its computation depends on the values of its "
+        "data (an `if` on a tensor, or .item()): write it with torch.where or masks"
+    )
+
+
+def export(
+    network: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any], *, any_length: bool
+) -> tuple[ExportedProgram, bool]:
+    """A network as exported for batches of any size; and for inputs of any length?
+
+    Args:
+        network: In the mode that is wanted.
+        inputs: Its positional arguments,
+        named: and those by name.
+        any_length: Shall it be? It is not if it asks too much about lengths.
+    """
+
+    def free(leaf: Any) -> Any:
+        if not isinstance(leaf, Tensor):
+            return None
+        others = Dim.AUTO if any_length else Dim.STATIC
+        return {dim: Dim.DYNAMIC if dim == 0 else others for dim in range(leaf.ndim)}
+
+    # Named as the network itself names them, which is how `torch.export` takes them.
+    arguments = inspect.signature(network.forward).bind(*inputs, **named).arguments
+    shapes = pytree.tree_map(free, dict(arguments))
+    fast = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        with warnings.catch_warnings(), standing_in(), _quietly(), _few_questions(any_length):
+            warnings.simplefilter("ignore")
+            program = _whatever_is_drawn(
+                lambda: torch.export.export(
+                    network, inputs, named, dynamic_shapes=shapes, strict=False
+                )
+            )
+        return program, any_length
+    except _ManyQuestionsError:
+        return export(network, inputs, named, any_length=False)
+    except PackedSequenceError:
+        raise InputError(
+            f"{type(network).__name__} packs sequences, which cannot be traced: give padded ones, "
+            "and their lengths or a mask as a further input"
+        ) from None
+    except Exception as error:
+        raise InputError(_why(network, error)) from error
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
+
+
+def _whatever_is_drawn(exported: Callable[[], ExportedProgram]) -> ExportedProgram:
+    """What is exported, even if it asks for a number drawn at random, if the answer is the same.
+
+    Networks with LayerDrop draw one for every layer, also where no layer is ever left out.
+    """
+    try:
+        return exported()
+    except Exception as error:
+        if not _is_about_data(error):
+            raise
+        try:
+            with drawing(0.0):
+                low = exported()
+            with drawing(1.0):
+                high = exported()
+        except Exception:
+            raise error from None
+        if low.graph_module.code != high.graph_module.code:
+            raise _ChanceError from error
+        return low
+
+
+class _ChanceError(Exception):
+    """Chance decides what is computed."""
+
+
+class _ManyQuestionsError(BaseException):
+    """A network asks too much about lengths. Not an `Exception`, which export would explain."""
+
+
+@contextmanager
+def _few_questions(limited: bool) -> Iterator[None]:
+    """Give up where each further question about lengths takes ever longer to answer."""
+    real = ShapeEnv.evaluate_expr
+
+    def asked(self: ShapeEnv, *arguments: Any, **named: Any) -> Any:
+        if limited and len(self.guards) > _QUESTIONS:
+            raise _ManyQuestionsError
+        return real(self, *arguments, **named)
+
+    environment: Any = ShapeEnv
+    environment.evaluate_expr = asked
+    try:
+        yield
+    finally:
+        environment.evaluate_expr = real
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Without what torch writes of what it cannot trace: a graph of many lines."""
+    log = logging.getLogger("torch.fx.experimental.symbolic_shapes")
+    level = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        with redirect_stderr(StringIO()):
+            yield
+    finally:
+        log.setLevel(level)
+
+
+def _why(network: nn.Module, error: Exception) -> str:
+    """A message for people, of what `torch.export` says."""
+    name = type(network).__name__
+    text = str(error)
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    if isinstance(error, _ChanceError):
+        return (
+            f"{name} cannot be traced: chance decides which of its layers are computed in "
+            "training (LayerDrop); set its probability to 0"
+        )
+    if _is_about_data(error):
+        return depends_on_data(network) + _at(error)
+    if found := re.search(r"Found <class '(.*?)'> in output", text):
+        what = f"it returns a {found.group(1).rpartition('.')[2]}: only tensors can be returned, "
+        what += "and tuples, lists and dicts of them"
+    elif "dynamic" in text or "specializ" in text or "Constraints violated" in text:
+        what = "its batch dimension must be the first of every input, and may have any size"
+    else:
+        what = first
+    return f"{name} cannot be traced: {what}{_at(error)}"
+
+
+def _is_about_data(error: Exception) -> bool:
+    words = ("data-dependent", "GuardOnDataDependent", "Could not guard", "item()", "_local_scalar")
+    return any(word in str(error) or word in type(error).__name__ for word in words)
+
+
+def _at(error: BaseException) -> str:
+    line = _line(error)
+    return f"; at {line}" if line else ""
+
+
+def _line(error: BaseException) -> str:
+    """The last line of code outside torch on the way to an error."""
+    found, step = "", error.__traceback__
+    while step is not None:
+        file = step.tb_frame.f_code.co_filename
+        if "/torch/" not in file and "/sparsemble/tracing/" not in file and "<" not in file:
+            found = f"{file}:{step.tb_lineno}"
+        step = step.tb_next
+    return found
