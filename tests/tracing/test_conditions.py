@@ -15,7 +15,10 @@ def test_a_length_that_only_export_asked_about_is_read() -> None:
     network = case.make().eval()
     words = case.inputs(3, 0)
     longest = torch.randint(0, 11, (2, 9))
-    strict, found = trace(network, words).program.eval(), describe(network, *words).program.eval()
+    strict, found = (
+        trace(network, words, {}).program.eval(),
+        describe(network, *words).program.eval(),
+    )
     with pytest.raises(InputError, match="length 1 != 9"):
         strict(longest)
     torch.testing.assert_close(found(longest), network(longest))

@@ -16,7 +16,7 @@ from sparsemble.data import Arguments, Inputs
 from sparsemble.errors import InputError
 from sparsemble.stages.starting import Maker, TracedSource
 from sparsemble.tasks import Task, Training
-from sparsemble.tracing import Traced, describe
+from sparsemble.tracing import Traced, described
 
 _EXAMPLES = 3
 """As many are traced with."""
@@ -50,7 +50,9 @@ class Tracer:
         key = (repr(network), repr(pytree.tree_map_only(Tensor, _kind, arguments)))
         if key not in self._known:
             examples = training.task.examples_in(targets)
-            self._known[key] = describe(network, *arguments, examples=examples)
+            self._known[key] = described(
+                network, arguments, examples=examples, along=training.task.batch_dim
+            )
             for doubt in doubts(self._known[key]):
                 warnings.warn(doubt, stacklevel=2)
         traced = self._known[key]

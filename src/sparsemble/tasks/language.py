@@ -64,6 +64,7 @@ class LanguageModelling(Task):
     block: ClassVar[int] = 100
     metrics: ClassVar[tuple[Metric, ...]] = (Metric("perplexity", "Perplexity", ".2f"),)
     report_part: ClassVar[str] = "validation"
+    batch_dim: ClassVar[int] = 1
 
     @model_serializer(mode="wrap")
     def _written(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:

@@ -174,6 +174,8 @@ class Task(Settings, ABC):
     """How many neighbouring answers depend on each other, and are drawn again together."""
     report_part: ClassVar[str] = "test"
     """The part of the data that a report looks at closely."""
+    batch_dim: ClassVar[int] = 0
+    """The dimension of inputs that counts examples."""
 
     def __eq__(self, other: object) -> bool:
         """By value, scalings too: modules by themselves are only equal to themselves."""

@@ -1,5 +1,5 @@
 """Tracing: from any network and an example of its inputs to its layout and its program."""
 
-from sparsemble.tracing.describe import Traced, describe
+from sparsemble.tracing.describe import Traced, describe, described
 
-__all__ = ["Traced", "describe"]
+__all__ = ["Traced", "describe", "described"]

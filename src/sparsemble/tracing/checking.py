@@ -85,27 +85,40 @@ def check_program(
         )
 
 
-def check_examples(program: Program) -> None:
-    """Raise `InputError` if what comes out for an example depends on another one of its batch."""
+def check_examples(program: Program, along: int) -> None:
+    """Raise `InputError` if what comes out for an example depends on another one of its batch.
+
+    Args:
+        program: Of a network.
+        along: The dimension that counts examples, of what goes in and of what comes out.
+    """
     whole = Program(program.blueprint_, _in_double(program), program.sizes_).eval()
     inputs = program.blueprint_.made_up(dtype=torch.float64)
     others = program.blueprint_.made_up(seed=1, dtype=torch.float64)
-    examples = len(inputs[0])
-    changed = [torch.cat([new[:1], own[1:]]) for own, new in zip(inputs, others, strict=True)]
+    changed = [
+        torch.cat([new.narrow(along, 0, 1), own.narrow(along, 1, own.shape[along] - 1)], along)
+        for own, new in zip(inputs, others, strict=True)
+    ]
+    examples = inputs[0].shape[along]
     with torch.no_grad(), _fault_of_a_rule():
-        before, after = (_others(whole(*own), examples) for own in (inputs, changed))
+        before, after = (_others(whole(*own), examples, along) for own in (inputs, changed))
     if not difference(before, after) <= _TOLERATED:
         raise InputError(
             "what the network returns for an example depends on the others of its batch, also in "
-            "evaluation: the first dimension of its inputs must count examples, in all its layers "
-            "(batch_first=True in those for recurrence and attention)"
+            f"evaluation: dimension {along} of its inputs must count examples, in all its layers"
+            + (" (batch_first=True in those for recurrence and attention)" if along == 0 else "")
         )
 
 
-def _others(output: Any, examples: int) -> list[Tensor]:
-    """What came out for all examples but the first."""
-    found = [leaf for leaf in pytree.tree_leaves(output) if isinstance(leaf, Tensor) and leaf.ndim]
-    return [leaf[len(leaf) // examples :] for leaf in found if len(leaf) % examples == 0]
+def _others(outputs: Any, examples: int, along: int) -> list[Tensor]:
+    """What came out for all examples but the first; each may have several places in a row."""
+    found = []
+    for leaf in pytree.tree_leaves(outputs):
+        if isinstance(leaf, Tensor) and leaf.ndim > along:
+            each, left = divmod(leaf.shape[along], examples)
+            if not left:
+                found.append(leaf.narrow(along, each, leaf.shape[along] - each))
+    return found
 
 
 @contextmanager

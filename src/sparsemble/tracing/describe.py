@@ -57,9 +57,30 @@ def describe(network: nn.Module, *inputs: Any, examples: int | None = None, **na
     >>> [(s.name, s.size) for s in describe(net, torch.rand(2, 1, 4, 4)).layout.spaces]
     [('inputs', 1), ('0', 8), ('outputs', 5)]
     """
+    return described(network, inputs, named, examples)
+
+
+def described(
+    network: nn.Module,
+    inputs: tuple[Any, ...],
+    named: Mapping[str, Any] | None = None,
+    examples: int | None = None,
+    *,
+    along: int = 0,
+) -> Traced:
+    """`describe`, where another dimension than the first may count examples.
+
+    Args:
+        network: Any.
+        inputs: What it is called with,
+        named: and by name.
+        examples: How many they are.
+        along: The dimension that counts them.
+    """
+    named = named or {}
     traced = trace(network, inputs, named, examples)
     check_program(traced.program, network, inputs, named)
-    check_examples(traced.program)
+    check_examples(traced.program, along)
     check_training(traced.program)
     traced = replace(traced, program=relaxed(traced.program, network, inputs, named))
     check_compaction(traced.program, traced.layout)
@@ -69,11 +90,10 @@ def describe(network: nn.Module, *inputs: Any, examples: int | None = None, **na
 def trace(
     network: nn.Module,
     inputs: tuple[Any, ...],
-    named: Mapping[str, Any] | None = None,
+    named: Mapping[str, Any],
     examples: int | None = None,
 ) -> Traced:
     """`describe` without the checks."""
-    named = named or {}
     leaves = [leaf for leaf in pytree.tree_leaves((inputs, dict(named))) if leaf is not None]
     _check_inputs(leaves)
     if empty := [name for name, p in network.named_parameters() if p.is_meta]:
