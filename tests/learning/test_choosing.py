@@ -45,12 +45,29 @@ def test_samples_of_different_chains_are_never_averaged(count, expected):
     assert weights(merged(samples(2, 2), count, LAYOUT, NETWORK)) == expected
 
 
+def alike(own):
+    return torch.zeros(50)
+
+
 def test_the_last_samples_of_every_chain_count_as_many_as_can_be_shared_out():
-    assert [(s.chain, s.step) for s in recent(samples(7, 5))] == [
+    assert [(s.chain, s.step) for s in recent(samples(7, 5), alike)] == [
         *((0, step) for step in (4, 5, 6, 7)),
         *((1, step) for step in (2, 3, 4, 5)),
     ]
-    assert len(recent(samples(30))) == 8
+    assert len(recent(samples(30), alike)) == 8
+
+
+def test_samples_that_were_on_their_way_are_left_out_if_that_is_clearly_better():
+    def scored(own):
+        """The later the better, on average."""
+        drawn = torch.randn(50, generator=torch.Generator().manual_seed(len(own)))
+        return 0.1 * drawn - min(sample.step for sample in own)
+
+    assert [(s.chain, s.step) for s in recent(samples(4, 4), scored)] == [(0, 4), (1, 4)]
+    assert [s.step for s in recent(samples(4), scored, usual=2)] == [3, 4]
+    drawn = torch.Generator().manual_seed(0)
+    little = {n: torch.randn(50, generator=drawn) - 1e-3 / n for n in (8, 4, 2)}
+    assert len(recent(samples(4, 4), lambda own: little[len(own)])) == 8
 
 
 def chosen(**changes):

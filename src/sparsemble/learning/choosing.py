@@ -3,7 +3,8 @@
 The means of neighbouring windows are averaged again, so that one chain offers one, two, four or
 eight networks; each is pruned to its share of the budget, with and without retraining. What is
 usual is tried first; anything else must do better by more than the standard error of the
-difference, so that few validation data, which cannot tell, leave it at that. For a feed-forward
+difference, so that few validation data, which cannot tell, leave it at that. In the same way the
+last windows of a chain are averaged alone where those before spoil the mean. For a feed-forward
 network or a language model two members, retrained, are usual; for a traced network, which may have
 no units to spare, one. More members are tried as long as that helps. One averaged network is a
 legitimate answer: then averaging weights did more than averaging predictions could.
@@ -11,11 +12,12 @@ legitimate answer: then averaging weights did more than averaging predictions co
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from torch import nn
+from torch import Tensor, nn
 
+from sparsemble.ensemble.comparison import is_better
 from sparsemble.stages import Sample
 from sparsemble.stages.samples import mean_of
 from sparsemble.structure import Layout
@@ -73,13 +75,28 @@ def by_chain(samples: Sequence[Sample]) -> list[list[Sample]]:
     return list(chains.values())
 
 
-def recent(samples: Sequence[Sample]) -> list[Sample]:
-    """The last samples of every chain, as many as can be shared out among all numbers of members:
-    those before are still on their way."""
+def recent(
+    samples: Sequence[Sample], scored: Callable[[Sequence[Sample]], Tensor], *, usual: int = 1
+) -> list[Sample]:
+    """The last samples of every chain, as many as do best: those before may be on their way yet.
+
+    Args:
+        samples: Of chains.
+        scored: Log scores of the means of some of them on validation data. Fewer than can be
+            shared out among all numbers of members must do better.
+        usual: The number of members for which there must be enough.
+    """
     chains = by_chain(samples)
     shortest = min(map(len, chains))
-    count = max(count for count in COUNTS if count <= shortest)
-    return [sample for own in chains for sample in own[-count:]]
+    best: tuple[list[Sample], Tensor] | None = None
+    for count in reversed(COUNTS):
+        if count <= shortest and (best is None or count * len(chains) >= usual):
+            own = [sample for chain in chains for sample in chain[-count:]]
+            scores = scored(own)
+            if best is None or is_better(scores, best[1]):
+                best = own, scores
+    assert best is not None, "every chain has a sample"
+    return best[0]
 
 
 def merged(

@@ -163,10 +163,10 @@ class Pipeline:
                 for own in by_chain(samples)
             )
             return [self.fitted.dense(best).to(self.device) for best in bests]
-        samples = recent(samples)
+        usual, *_ = order = in_turn(self.fitted.layout)
+        samples = recent(samples, lambda own: self._averaged_scores(own, judged), usual=usual)
         teachers = self._merged(samples, TEACHERS) or samples
         best: tuple[list[Member], Tensor] | None = None
-        usual, *_ = order = in_turn(self.fitted.layout)
         for count in order:
             means = self._merged(samples, count)
             if means is None or not self._is_affordable(how, count):
@@ -192,6 +192,12 @@ class Pipeline:
                 f"{fastest:.2g} times as long as the dense network; allow more, or fewer FLOPs"
             )
         return best[0]
+
+    def _averaged_scores(self, samples: Sequence[Sample], judged: Evaluation) -> Tensor:
+        """Log scores of the means of every chain."""
+        means = self._merged(samples, len(by_chain(samples))) or samples
+        members = [self.fitted.dense(mean).to(self.device) for mean in means]
+        return log_scores(Ensemble(members, self.fitted.task), judged)
 
     def _merged(self, samples: Sequence[Sample], count: int) -> list[Sample] | None:
         """So many means of neighbouring samples, with statistics of their own."""
