@@ -83,8 +83,11 @@ class FinishedRun:
     def sample_files(self) -> tuple[Path, ...]:
         """The files of the samples the members were made of, in order; none unless all are there.
 
-        The folder may be shared by runs that took more samples.
+        The folder may be shared by runs that took more samples. Chosen members are made of means of
+        several.
         """
+        if self.recipe.choose:
+            return ()
         chains = self.recipe.chain.chains
         wanted = set(self.recipe.chain.steps_to_collect(self.steps))
         found = []

@@ -65,7 +65,11 @@ class Curves:
 
 def final_stage(run: FinishedRun) -> StageName:
     """What the members of the ensemble are."""
-    if run.recipe.retrain is not None:
+    result = run.result
+    retrained = run.recipe.retrain is not None
+    if result.chosen is not None:
+        retrained = result.candidates[result.chosen].retrained
+    if retrained:
         return "retrained"
     return "sampled" if run.recipe.prune is None else "pruned"
 

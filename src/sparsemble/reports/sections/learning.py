@@ -20,14 +20,19 @@ _WIDE = 8.0
 
 def stages(facts: Facts) -> Section:
     """Figures 4a and 4b."""
-    blocks: list[Block] = [
-        Paragraph(
-            "Every sample of the chain is pruned, made compact and retrained. Open dots are single "
-            "networks after each of these stages, lines the average of the first one, two, … of "
-            "them. A line below its dots is what averaging gains."
+    text = (
+        "Every sample of the chain is pruned, made compact and retrained. Open dots are single "
+        "networks after each of these stages, lines the average of the first one, two, … of "
+        "them. A line below its dots is what averaging gains."
+    )
+    if facts.result.chosen is not None:
+        text = (
+            "Members are averages of neighbouring samples of the chain; how many there are, and "
+            "whether they are retrained, validation data have chosen. Open dots are single "
+            "members, the line is the average of the first one, two, … of them."
         )
-    ]
-    if not facts.has_samples:
+    blocks: list[Block] = [Paragraph(text)]
+    if not facts.has_samples and facts.result.chosen is None:
         blocks.append(
             Paragraph(
                 "The samples of the chain are not in the run's folder, so only the final members "
