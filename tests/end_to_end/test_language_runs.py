@@ -14,7 +14,7 @@ from small_runs import KillAt, Killed
 from sparsemble.data import grammar
 from sparsemble.errors import InputError
 from sparsemble.learning.fitting import fit
-from sparsemble.nets import LanguageModel
+from sparsemble.nets import LanguageModel, TransformerLanguageModel
 from sparsemble.priors import GroupSparse
 from sparsemble.recipes import Recipe
 from sparsemble.samplers import Constant, Exponential, SGLDSettings
@@ -98,6 +98,32 @@ def test_a_run_stopped_within_an_epoch_and_started_again_gives_the_same_bits(
                 assert torch.equal(parameters[name], parameter)
     losses = [[record.loss for record in run.history.epochs] for run in (resumed, learned)]
     assert losses[0] == losses[1]
+
+
+def causal() -> TransformerLanguageModel:
+    return TransformerLanguageModel(234, 16, context=6, layers=2, heads=2, dropout=0.1)
+
+
+@pytest.mark.parametrize("at", [("chain", 65, 0), ("retrain", 25, 1)])
+def test_a_traced_network_that_reads_words_again_goes_on_to_the_same_bits(
+    corpus, tmp_path, monkeypatch, at
+):
+    task = LanguageModelling(window=10, context=6)
+    chain = recipe().chain.model_copy(update={"collection": "means", "shed_after": 1})
+    prune = PruneSettings(flops=1.5, steps=2)
+    how = recipe(task=task, chain=chain, prune=prune, prior=GroupSparse(penalty=5e-3))
+    whole = sparsemble.learn(causal, corpus, how)
+    monkeypatch.setattr("sparsemble.runs.checkpointing.CHECKPOINT_EVERY", 0.0)
+    with pytest.raises(Killed):
+        sparsemble.learn(causal, corpus, how, folder=tmp_path, callback=KillAt(*at))
+    resumed = sparsemble.learn(causal, corpus, how, folder=tmp_path)
+    for new, old in zip(resumed.ensemble, whole.ensemble, strict=True):
+        for parameter, other in zip(
+            new.network.parameters(), old.network.parameters(), strict=True
+        ):
+            assert torch.equal(parameter, other)
+    assert whole.history.sheds
+    assert resumed.history.sheds == whole.history.sheds
 
 
 def regularised() -> LanguageModel:

@@ -11,6 +11,7 @@ import sparsemble
 from small_runs import KillAt, Killed, predictions, recipe
 from sparsemble.errors import InputError
 from sparsemble.members import Member, seen_in, tensors_of
+from sparsemble.nets import ResNet
 from sparsemble.priors import GroupSparse
 from sparsemble.programs import Program
 from sparsemble.stages import PruneSettings
@@ -62,7 +63,18 @@ class Attending(nn.Module):
         return self.head(self.layer(self.into(x.view(-1, 4, 2))).mean(1))
 
 
-KINDS = [Pictures, Steps, Attending]
+class Residual(nn.Module):
+    """Eight numbers as a picture of two by four, through blocks with a way past them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks = ResNet((1, 2, 4), (6, 8), 3, blocks=1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.blocks(x.view(-1, 1, 2, 4))
+
+
+KINDS = [Pictures, Steps, Attending, Residual]
 
 
 def fresh(kind: type[nn.Module]) -> nn.Module:
@@ -83,17 +95,28 @@ def everything():
     )
 
 
-@pytest.fixture(scope="module", params=KINDS, ids=lambda kind: kind.__name__)
-def undisturbed(request, arrays):
-    """A kind of network, and what a run gives that nobody disturbs."""
-    return request.param, sparsemble.learn(fresh(request.param), arrays, everything())
+@pytest.fixture(scope="module")
+def undisturbed(arrays):
+    """What a run gives that nobody disturbs, for every kind of network."""
+    return {kind: sparsemble.learn(fresh(kind), arrays, everything()) for kind in KINDS}
 
 
-@pytest.mark.parametrize("at", [("chain", 101), LAST_STEP, ("prune-1", 7), ("retrain", 20)])
+@pytest.mark.parametrize(
+    ("kind", "at"),
+    [
+        (Pictures, ("chain", 101)),
+        (Pictures, LAST_STEP),
+        (Pictures, ("prune-1", 7)),
+        (Pictures, ("retrain", 20)),
+        (Steps, ("chain", 101)),
+        (Attending, ("retrain", 20)),
+        (Residual, ("chain", 101)),
+    ],
+)
 def test_a_run_killed_anywhere_resumes_to_the_same_bits(
-    undisturbed, arrays, tmp_path, monkeypatch, at
+    undisturbed, arrays, tmp_path, monkeypatch, kind, at
 ):
-    kind, whole = undisturbed
+    whole = undisturbed[kind]
     monkeypatch.setattr("sparsemble.runs.checkpointing.CHECKPOINT_EVERY", 0.0)
     with pytest.raises(Killed):
         sparsemble.learn(fresh(kind), arrays, everything(), folder=tmp_path, callback=KillAt(*at))
@@ -104,8 +127,9 @@ def test_a_run_killed_anywhere_resumes_to_the_same_bits(
     assert resumed.history.sheds == whole.history.sheds
 
 
-def test_members_are_programs_within_the_budget(undisturbed):
-    _, learned = undisturbed
+@pytest.mark.parametrize("kind", KINDS)
+def test_members_are_programs_within_the_budget(undisturbed, kind):
+    learned = undisturbed[kind]
     cost = learned.ensemble.cost
     assert cost.flops_ratio <= 1.5
     assert cost.parameters_ratio <= 1.2

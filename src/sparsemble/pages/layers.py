@@ -35,7 +35,11 @@ class LayerUnits:
 
         >>> LayerUnits("conv1", "channels", 7.5, 16).figure
         '7.5 of 16 channels'
+        >>> LayerUnits("inputs", "channels", 1, 1, "an input").figure
+        '1 channel stays'
         """
+        if self.reason and self.of == 1:
+            return f"1 {self.noun.removesuffix('s')} stays"
         if self.reason:
             return f"{self.of} {self.noun} stay"
         left = f"{self.left:.1f}".removesuffix(".0")

@@ -12,7 +12,7 @@ from torch.utils import _pytree as pytree
 
 from sparsemble.errors import InputError
 from sparsemble.programs import Blueprint, InputRange, Program
-from sparsemble.structure import Layout, Slot
+from sparsemble.structure import Layout, Slot, Space
 from sparsemble.tracing.captured import Captured, capture
 from sparsemble.tracing.checking import (
     check_compaction,
@@ -37,11 +37,15 @@ class Traced:
 
     def __str__(self) -> str:
         """Its units, and why those that stay have to."""
-        return "\n".join(
-            f"{space.name}: {space.size} {space.noun}, "
-            + ("may go" if space.kind.may_go else f"stay: {space.reason}")
-            for space in self.layout.spaces
-        )
+        return "\n".join(map(_line, self.layout.spaces))
+
+
+def _line(space: Space) -> str:
+    several = space.size != 1
+    what = f"{space.size} {space.noun if several else space.noun.removesuffix('s')}"
+    if space.kind.may_go:
+        return f"{space.name}: {what}, may go"
+    return f"{space.name}: {what}, {'stay' if several else 'stays'}: {space.reason}"
 
 
 def describe(network: nn.Module, *inputs: Any, examples: int | None = None, **named: Any) -> Traced:
