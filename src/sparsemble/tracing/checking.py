@@ -107,6 +107,7 @@ def check_examples(program: Program, along: int) -> None:
             "what the network returns for an example depends on the others of its batch, also in "
             f"evaluation: dimension {along} of its inputs must count examples, in all its layers"
             + (" (batch_first=True in those for recurrence and attention)" if along == 0 else "")
+            + ", and batch normalisation must keep statistics (track_running_stats=True)"
         )
 
 

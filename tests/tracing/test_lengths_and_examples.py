@@ -1,4 +1,4 @@
-"""Lengths that a program refuses, and lengths that it does not."""
+"""Lengths that a program refuses and others that it reads; examples that depend on each other."""
 
 import pytest
 import torch
@@ -76,3 +76,10 @@ def test_a_network_that_asks_too_much_about_lengths_is_traced_for_those_of_its_e
     torch.testing.assert_close(program(pictures), network(pictures))
     with pytest.raises(InputError, match="length of 8 along dimension 2"):
         program(torch.rand(2, 3, 12, 12))
+
+
+def test_statistics_of_the_batch_are_noticed_in_evaluation() -> None:
+    norm = nn.BatchNorm1d(8, track_running_stats=False)
+    network = nn.Sequential(nn.Linear(4, 8), norm, nn.Linear(8, 3))
+    with pytest.raises(InputError, match="track_running_stats=True"):
+        describe(network, torch.rand(3, 4))
