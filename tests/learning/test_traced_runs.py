@@ -244,3 +244,16 @@ def test_a_network_without_numbers_is_refused():
 def test_too_few_examples_are_refused(inputs):
     with pytest.raises(InputError, match=r"give some tensors|two examples at least"):
         describe(fresh(Pictures), *inputs)
+
+
+@pytest.mark.parametrize("wrapped", [False, True], ids=["loader", "torch dataset"])
+def test_the_classes_of_a_loader_are_the_outputs_of_a_network_of_ones_own(arrays, wrapped):
+    data = torch.utils.data.TensorDataset(*(torch.as_tensor(part) for part in arrays))
+    if wrapped:
+        given = torch.utils.data.Subset(data, range(len(data)))
+    else:
+        given = torch.utils.data.DataLoader(data, 20, shuffle=True)
+    learned = sparsemble.learn(fresh(Pictures), given, recipe())
+    assert learned.ensemble.task.outputs == 3
+    assert learned.ensemble.predict_proba(arrays[0]).shape == (len(arrays[0]), 3)
+    assert learned.ensemble.evaluate(arrays)["error"] < 0.2

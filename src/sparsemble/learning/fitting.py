@@ -133,8 +133,9 @@ def fit(
     if layout is None:
         assert not isinstance(network, TracedSource)
         tracer = tracer or Tracer()
-        task = task.for_network(blank, training_for(task, None))
-        network, traced = tracer.trace(network, blank, training_for(task, None))
+        outputs = task.outputs_for(blank, data)
+        task = task.for_network(blank, training_for(task, outputs))
+        network, traced = tracer.trace(network, blank, training_for(task, outputs))
         layout = grouped(traced.layout, recipe.grouping or "outgoing")
         blank = network.traced(blank)
     training = training or training_for(task, layout.outputs.size)

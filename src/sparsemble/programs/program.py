@@ -105,6 +105,10 @@ class Blueprint:
     conditions: tuple[Expression, ...] = ()
     """On the lengths of inputs: with others the network computes something else."""
 
+    def __deepcopy__(self, memo: object) -> Blueprint:
+        """Itself: nothing of it ever changes."""
+        return self
+
     def made_up(
         self,
         *,

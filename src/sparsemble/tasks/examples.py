@@ -156,6 +156,20 @@ class ExampleTask(Task):
             training.validation = training.task.evaluation(validation, "validation examples")
         return training
 
+    def outputs_for(self, network: nn.Module, data: Any) -> int | None:
+        """Of a loader, whose targets are not all at hand, by its first examples."""
+        given = self._opened(data, "the data")
+        if isinstance(given, Dataset) or self.sizes[1]:
+            return None
+        loader = given if isinstance(given, DataLoader) else DataLoader(given, _FEW)
+        batch = next(in_fixed_order(loader, 0), None)
+        if not isinstance(batch, list | tuple) or len(batch) != 2:
+            return None  # which is refused where batches are checked
+        weight = next(network.parameters())
+        inputs = self.batch_inputs(batch[0], batch[1], "the data loader")[:_FEW]
+        outputs = outputs_of(network, inputs.to(weight.device).to(weight.dtype))
+        return outputs.shape[1] if outputs.ndim == 2 else None
+
     def _for_examples(self, data: Dataset) -> Self:
         """With the shape, names and scaling of the data's inputs, or with their parts."""
         if isinstance(data.inputs, Arguments):

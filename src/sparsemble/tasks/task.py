@@ -301,6 +301,15 @@ class Task(Settings, ABC):
         """An augmentation with what this task knows about its inputs."""
         return given
 
+    def outputs_for(self, network: nn.Module, data: Any) -> int | None:
+        """How many outputs a network has, where data do not say by themselves what they need.
+
+        Args:
+            network: What is to be traced.
+            data: What it will learn from.
+        """
+        return None
+
     def for_network(self, network: nn.Module, training: Training) -> Self:
         """The task as a network of any kind needs it, where the data alone do not say.
 

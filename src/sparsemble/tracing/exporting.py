@@ -20,6 +20,8 @@ from torch.utils import _pytree as pytree
 from sparsemble.errors import InputError
 from sparsemble.tracing.standins import PackedSequenceError, drawing, standing_in
 
+_TALKATIVE = ("torch.fx.experimental.symbolic_shapes", "torch._export.non_strict_utils")
+"""Logs of torch."""
 _QUESTIONS = 150
 """About lengths, that a network may ask: networks that shift windows ask hundreds."""
 
@@ -127,15 +129,17 @@ def _few_questions(limited: bool) -> Iterator[None]:
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Without what torch writes of what it cannot trace: a graph of many lines."""
-    log = logging.getLogger("torch.fx.experimental.symbolic_shapes")
-    level = log.level
-    log.setLevel(logging.CRITICAL)
+    """Without what torch writes of lengths, and of what it cannot trace: a graph of many lines."""
+    logs = [logging.getLogger(name) for name in _TALKATIVE]
+    levels = [log.level for log in logs]
+    for log in logs:
+        log.setLevel(logging.CRITICAL)
     try:
         with redirect_stderr(StringIO()):
             yield
     finally:
-        log.setLevel(level)
+        for log, level in zip(logs, levels, strict=True):
+            log.setLevel(level)
 
 
 def _why(network: nn.Module, error: Exception) -> str:
