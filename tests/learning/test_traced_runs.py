@@ -11,13 +11,13 @@ import sparsemble
 from small_runs import KillAt, Killed, predictions, recipe
 from sparsemble.errors import InputError
 from sparsemble.members import Member, seen_in, tensors_of
-from sparsemble.nets import ResNet
+from sparsemble.nets import ResNet, TransformerLanguageModel
 from sparsemble.priors import GroupSparse
 from sparsemble.programs import Program
 from sparsemble.stages import PruneSettings
 from sparsemble.structure import narrowed, survivors
 from sparsemble.structure.groupings import grouped
-from sparsemble.tracing import describe
+from sparsemble.tracing import describe, described
 
 LAST_STEP = ("chain", 230)
 
@@ -147,13 +147,23 @@ def test_members_are_programs_within_the_budget(undisturbed, kind):
     ],
 )
 def test_units_that_leave_a_chain_leave_its_outputs_as_they_are(kind, grouping):
-    network = fresh(kind).double()
+    check_shedding(fresh(kind), torch.randn(6, 8).double(), grouping)
+
+
+@pytest.mark.parametrize("grouping", ["outgoing", "incoming", "iss"])
+def test_so_do_those_of_a_network_that_reads_texts(grouping):
+    network = TransformerLanguageModel(9, 16, context=6, layers=2, heads=4)
+    check_shedding(network, torch.randint(9, (7, 3)), grouping, along=1)
+
+
+def check_shedding(network, inputs, grouping, along=0):
+    """Without every other group, outputs are those of a network where these are at zero."""
+    network = network.double()
     with torch.no_grad():
         for name, parameter in network.named_parameters():
             if "bias" in name:
                 parameter.normal_()
-    inputs = torch.randn(6, 8).double()
-    traced = describe(network, inputs)
+    traced = described(network, (inputs,), along=along)
     layout = grouped(traced.layout, grouping)
     tensors = {name: tensor.detach().clone() for name, tensor in tensors_of(traced.program).items()}
     for family in layout.families:  # every other group is at zero
