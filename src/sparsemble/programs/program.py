@@ -19,7 +19,7 @@ from torch.utils import _pytree as pytree
 
 from sparsemble.errors import InputError
 from sparsemble.programs.graph import Constant, Graph, Held, Own, Ref, Step, leaves, mapped
-from sparsemble.programs.lengths import Expression, others, value, written
+from sparsemble.programs.lengths import Expression, holds, others, written
 from sparsemble.programs.operations import operation
 from sparsemble.structure import Layout, Size
 
@@ -43,6 +43,8 @@ class InputRange:
     """Dimensions, and the lengths they must have: the network was unrolled along them."""
     free: tuple[tuple[int, str], ...] = ()
     """Other dimensions, and what their lengths are called: those of one name are equal."""
+    columns: tuple[float, ...] = ()
+    """The largest of every column, of integers that may be of different kinds."""
 
     @classmethod
     def of(
@@ -51,14 +53,17 @@ class InputRange:
         fixed: Sequence[tuple[int, int]] = (),
         free: Sequence[tuple[int, str]] = (),
     ) -> InputRange:
-        """The range of a tensor."""
+        """The range of a tensor; of what is no number in it (masks of -inf) nothing is known."""
         numbers = tensor.double()
-        low, high = (float(numbers.min()), float(numbers.max())) if tensor.numel() else (0.0, 0.0)
-        if not tensor.is_floating_point() and tensor.ndim > 1:
-            # Columns may be of different kinds: what is allowed in all of them.
-            high = float(numbers.flatten(1).amax(0).min())
+        finite = numbers[numbers.isfinite()]
+        low, high = (float(finite.min()), float(finite.max())) if finite.numel() else (0.0, 0.0)
+        if tensor.dtype is torch.bool and tensor.numel():
+            high = float(numbers.mean())
+        columns: tuple[float, ...] = ()
+        if not tensor.is_floating_point() and tensor.ndim == 2 and dict(fixed).get(1):
+            columns = tuple(numbers.amax(0).tolist())
         dtype = str(tensor.dtype).removeprefix("torch.")
-        return cls(tuple(tensor.shape), dtype, low, high, tuple(fixed), tuple(free))
+        return cls(tuple(tensor.shape), dtype, low, high, tuple(fixed), tuple(free), columns)
 
     def check(self, tensor: Tensor) -> None:
         """Raise `InputError` if a tensor has another length than it must."""
@@ -77,12 +82,16 @@ class InputRange:
         shape = list(self.shape)
         for dim, name in self.free:
             shape[dim] = lengths.get(name, shape[dim])
-        if own is torch.bool:
-            return torch.full(shape, bool(self.low))
         drawn = torch.rand(shape, generator=generator, dtype=torch.float64)
+        if own is torch.bool:
+            chosen = drawn < self.high
+            if chosen.ndim:
+                chosen.select(-1, 0).fill_(self.high > 0.5)  # nobody is masked altogether
+            return chosen
         if own.is_floating_point:
             return (self.low + drawn * (self.high - self.low)).to(dtype)
-        return (self.low + (drawn * (self.high - self.low + 1)).floor()).to(own)
+        highest = torch.tensor(self.columns).double() if self.columns else self.high
+        return (self.low + (drawn * (highest - self.low + 1)).floor()).to(own)
 
 
 @dataclass(frozen=True)
@@ -131,11 +140,13 @@ class Blueprint:
 
     def check(self, inputs: Sequence[Tensor]) -> None:
         """Raise `InputError` if inputs have lengths for which the network was not traced."""
+        if len(inputs) != len(self.inputs):
+            raise InputError(f"{len(inputs)} inputs were given to a network of {len(self.inputs)}")
         for own, tensor in zip(self.inputs, inputs, strict=False):
             own.check(tensor)
         lengths = self._lengths(inputs)
         for condition in self.conditions:
-            if not value(condition, lengths):
+            if not holds(condition, lengths):
                 raise InputError(
                     f"inputs of shapes {', '.join(str(tuple(x.shape)) for x in inputs)}: the "
                     f"network was traced for lengths with {written(condition)}, and computes "

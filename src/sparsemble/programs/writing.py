@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from sparsemble.errors import CorruptFileError
-from sparsemble.programs.graph import Constant, Graph, Held, Own, Ref, Step
+from sparsemble.programs.graph import Constant, Graph, Held, Own, Ref, Step, leaves
 from sparsemble.programs.lengths import OPERATIONS, Expression
 from sparsemble.programs.operations import operation
 from sparsemble.programs.program import Blueprint, InputRange
@@ -28,7 +28,14 @@ _LARGEST = 2**31
 _END = 2**63 - 1
 """What slices are written with that go to the end."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_TENSOR = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*")
+_PART = r"[^.\s'\"\\\x00-\x1f]+"
+_TENSOR = re.compile(rf"{_PART}(\.{_PART})*")
+_GROWING_WORDS = """
+    zeros ones full empty rand randn randint eye arange linspace new_zeros new_ones new_full
+    new_empty expand broadcast_to repeat repeat_interleave tile
+"""
+_GROWING = frozenset(_GROWING_WORDS.split())
+"""Operations that can make much of nothing."""
 _TORCH = {
     name
     for name in dir(torch)
@@ -77,6 +84,8 @@ def blueprint_from_json(fields: Mapping[str, Any], spaces: Collection[str]) -> B
             named=tuple(str(name) for name in fields["named"]),
             conditions=_conditions_from_json(fields),
         )
+    except CorruptFileError:
+        raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CorruptFileError(f"the program cannot be read: {error!r}") from None
 
@@ -90,7 +99,8 @@ def _input_from_json(fields: Mapping[str, Any]) -> InputRange:
     fixed = tuple((int(dim), int(length)) for dim, length in fields["fixed"])
     free = tuple((int(dim), str(name)) for dim, name in fields["free"])
     low, high = float(fields["low"]), float(fields["high"])
-    return InputRange(shape, fields["dtype"], low, high, fixed, free)
+    columns = tuple(float(most) for most in fields["columns"])
+    return InputRange(shape, fields["dtype"], low, high, fixed, free, columns)
 
 
 def _conditions_from_json(fields: Mapping[str, Any]) -> tuple[Expression, ...]:
@@ -143,8 +153,17 @@ def _graph_from_json(fields: Mapping[str, Any], spaces: Collection[str]) -> Grap
         # A step can only use what was computed before it: there are no cycles.
         own = tuple(_from_json(argument, known, spaces) for argument in arguments)
         named = tuple((str(k), _from_json(a, known, spaces)) for k, a in keywords.items())
+        if what.removeprefix("aten.").partition(".")[0] in _GROWING:
+            _check_sizes(what, own)
         steps.append(Step(define(name), what, own, named, str(layer)))
     return Graph(inputs, tuple(steps), _from_json(fields["outputs"], known, spaces))
+
+
+def _check_sizes(what: str, arguments: tuple[Any, ...]) -> None:
+    for own in arguments:
+        lengths = [n for n in leaves(own) if type(n) is int and 0 < n < _END]
+        if math.prod(lengths) > _LARGEST:
+            raise CorruptFileError(f"a program calls {what} with the absurd sizes {own}")
 
 
 def _to_json(argument: Any) -> Any:
@@ -171,15 +190,10 @@ def _to_json(argument: Any) -> Any:
 
 def _from_json(argument: Any, known: Collection[str], spaces: Collection[str]) -> Any:
     if isinstance(argument, list):
-        lengths = [own for own in argument if type(own) is int and 0 < own < _END]
-        if math.prod(lengths) > _LARGEST:
-            raise CorruptFileError(f"a program has the absurd sizes {argument}")
         return tuple(_from_json(own, known, spaces) for own in argument)
-    if isinstance(argument, int) and not isinstance(argument, bool):
-        if abs(argument) > _LARGEST and argument != _END:
-            raise CorruptFileError(f"a program has the absurd size {argument}")
-        return argument
-    if argument is None or isinstance(argument, bool | float | str):
+    if isinstance(argument, int) and abs(argument) > _END + 1:
+        raise CorruptFileError(f"a program has the absurd size {argument}")
+    if argument is None or isinstance(argument, bool | int | float | str):
         return argument
     ((kind, value),) = argument.items()
     match kind:

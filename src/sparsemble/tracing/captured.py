@@ -21,7 +21,7 @@ from torch.utils import _pytree as pytree
 from sparsemble.errors import InputError
 from sparsemble.programs.lengths import Expression
 from sparsemble.tracing.exporting import depends_on_data, export
-from sparsemble.tracing.guards import lengths_of
+from sparsemble.tracing.guards import UnknownQuestionError, lengths_of
 from sparsemble.tracing.naming import module_path, operation_name, user_line
 from sparsemble.tracing.standins import with_real_layers
 
@@ -107,7 +107,15 @@ def capture(
     learning = frozenset(n for n, p in network.named_parameters() if p.requires_grad)
     given = [n for n in graph.nodes if n.op == "placeholder" and n.name in own]
     fixed = tuple(_fixed(n) for n in given)
-    free, conditions = lengths_of([n.meta["val"] for n in given])
+    try:
+        free, conditions = lengths_of([n.meta["val"] for n in given])
+    except UnknownQuestionError:
+        if not any_length:
+            raise InputError(
+                f"{type(network).__name__} cannot be traced: what it computes depends on how many "
+                "examples there are"
+            ) from None
+        return capture(network, inputs, named, training=training, any_length=False)
     return Captured(
         graph,
         tensors,
@@ -158,7 +166,7 @@ def _fixed(node: fx.Node) -> tuple[tuple[int, int], ...]:
 
 def _refuse_softmax(result: fx.Node) -> None:
     """Networks return logits."""
-    for node in result.all_input_nodes:
+    for node in result.all_input_nodes[:1]:
         if node.target is torch.ops.aten.softmax.int:
             where = module_path(node)
             raise InputError(

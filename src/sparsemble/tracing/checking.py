@@ -49,6 +49,7 @@ def check_compaction(program: Program, layout: Layout, *, seed: int = 0) -> None
                     if not lengths:
                         raise InputError(_FAULT.format(f"it cannot be run: {error}")) from error
                     continue  # a length that the network itself cannot read
+                _check_numbers(expected, "without some weights")
                 with _fault_of_a_rule():
                     wrong = difference(expected, less(*picked))
             if not wrong <= _TOLERATED:
@@ -74,7 +75,7 @@ def check_program(
     program: Program, network: nn.Module, inputs: tuple[Any, ...], named: Mapping[str, Any]
 ) -> None:
     """Raise `InputError` if a program computes something else than the network it was traced of."""
-    with torch.no_grad(), evaluating(network), evaluating(program):
+    with torch.no_grad(), in_mode(network), in_mode(program):
         expected = network(*inputs, **named)
         with _fault_of_a_rule():
             wrong = difference(expected, program(*inputs, **named))
@@ -97,12 +98,24 @@ def check_examples(program: Program, along: int) -> None:
     others = program.blueprint_.made_up(seed=1, dtype=torch.float64)
     changed = [
         torch.cat([new.narrow(along, 0, 1), own.narrow(along, 1, own.shape[along] - 1)], along)
+        if own.ndim > along
+        else own
         for own, new in zip(inputs, others, strict=True)
     ]
-    examples = inputs[0].shape[along]
+    examples = next((own.shape[along] for own in inputs if own.ndim > along), 1)
     with torch.no_grad(), _fault_of_a_rule():
-        before, after = (_others(whole(*own), examples, along) for own in (inputs, changed))
-    if not difference(before, after) <= _TOLERATED:
+        before, after = (_first_output(whole(*own)) for own in (inputs, changed))
+    if before is None or after is None or before.ndim <= along or before.shape[along] % examples:
+        return  # of examples nothing is said
+    _check_numbers(before, "as it is")
+    apart = ((before - after).abs() > _TOLERATED * before[before.isfinite()].abs().max()).movedim(
+        along, 0
+    )
+    # Each may have several places: side by side, or one in every part.
+    if (
+        apart.unflatten(0, (examples, -1))[1:].any()
+        and apart.unflatten(0, (-1, examples))[:, 1:].any()
+    ):
         raise InputError(
             "what the network returns for an example depends on the others of its batch, also in "
             f"evaluation: dimension {along} of its inputs must count examples, in all its layers"
@@ -111,38 +124,49 @@ def check_examples(program: Program, along: int) -> None:
         )
 
 
-def _others(outputs: Any, examples: int, along: int) -> list[Tensor]:
-    """What came out for all examples but the first; each may have several places in a row."""
-    found = []
-    for leaf in pytree.tree_leaves(outputs):
-        if isinstance(leaf, Tensor) and leaf.ndim > along:
-            each, left = divmod(leaf.shape[along], examples)
-            if not left:
-                found.append(leaf.narrow(along, each, leaf.shape[along] - each))
-    return found
+def _first_output(outputs: Any) -> Tensor | None:
+    return next((out for out in pytree.tree_leaves(outputs) if isinstance(out, Tensor)), None)
+
+
+def _check_numbers(outputs: Any, when: str) -> None:
+    """Raise `InputError` if none of the outputs is a number: then they are equal to any others."""
+    found = [out for out in pytree.tree_leaves(outputs) if isinstance(out, Tensor)]
+    if found and not any(bool(out.isfinite().any()) for out in found):
+        raise InputError(
+            f"{when} the network returns no numbers, only nan or inf, for inputs like those it was "
+            "traced with: does it divide by something that can be zero?"
+        )
 
 
 @contextmanager
-def evaluating(network: nn.Module) -> Iterator[None]:
-    """The network is in evaluation mode."""
-    was_training = network.training
-    network.eval()
+def in_mode(network: nn.Module, *, training: bool = False) -> Iterator[None]:
+    """The network is in a mode, and computes as it is traced; every layer's own mode comes back.
+
+    Without torch's fast path for attention, which leaves padded places at zero.
+    """
+    were_training = [(module, module.training) for module in network.modules()]
+    fast = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    network.train(training)
     try:
         yield
     finally:
-        network.train(was_training)
+        torch.backends.mha.set_fastpath_enabled(fast)
+        for module, was_training in were_training:
+            module.training = was_training
 
 
 def precision(network: nn.Module) -> tuple[torch.dtype, float]:
     """A network's type of numbers, and by how much equal outputs may differ in it."""
-    dtype = next((p.dtype for p in network.parameters()), torch.float32)
+    floating = (p.dtype for p in network.parameters() if p.is_floating_point())
+    dtype = next(floating, torch.float32)
     return dtype, 100 * torch.finfo(dtype).eps
 
 
 def check_training(program: Program) -> None:
     """Raise `InputError` if a program cannot learn."""
     copied = {name: tensor.detach().clone() for name, tensor in _tensors(program).items()}
-    own = next((p.dtype for p in program.parameters()), torch.float32)
+    own, _ = precision(program)
     learner = Program(program.blueprint_, copied, program.sizes_).train()
     try:
         with torch.enable_grad(), torch.random.fork_rng(devices=[]):

@@ -8,24 +8,24 @@ nowhere differ, it is let go.
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-from sparsemble.errors import InputError
 from sparsemble.programs import Blueprint, Program
 from sparsemble.programs.lengths import Expression, holds, numbers
-from sparsemble.tracing.checking import difference, evaluating, precision
+from sparsemble.tracing.checking import difference, in_mode, precision
 
-_TRIALS = 16
+_TRIALS = 24
 """Other lengths that are tried at most,"""
-_ENOUGH = 2
+_ENOUGH = 3
 """and how often for one condition."""
 
 
@@ -44,35 +44,62 @@ def relaxed(
     if not blueprint.conditions:
         return program
     leaves, spec = pytree.tree_flatten((inputs, dict(named)))
-    dtype, tolerated = precision(network)
-    free = _under(program, ())
+    pair = _Pair(program, network)
     agreed: Counter[Expression] = Counter()
     needed: set[Expression] = set()
     for lengths, broken in islice(_trials(blueprint, agreed), _TRIALS):
-        made = iter(blueprint.made_up(dtype=dtype, lengths=lengths))
+        made = iter(blueprint.made_up(dtype=precision(network)[0], lengths=lengths))
         given = [None if leaf is None else next(made) for leaf in leaves]
-        positional, by_name = pytree.tree_unflatten(given, spec)
-        with torch.no_grad(), evaluating(network), evaluating(free):
-            try:
-                expected = network(*positional, **by_name)
-            except Exception:
-                continue
-            try:
-                agree = difference(expected, free(*positional, **by_name)) <= tolerated
-            except (RuntimeError, IndexError, InputError):
-                agree = False
+        agree = pair.agree(*pytree.tree_unflatten(given, spec))
         if agree:
             agreed.update(broken)
-        else:
+        elif agree is not None:
             needed.update(broken)
     kept = [own for own in blueprint.conditions if own in needed or not agreed[own]]
-    return _under(program, kept)
+    return Program(_under(blueprint, kept), _tensors(program), program.sizes_)
 
 
-def _under(program: Program, conditions: Sequence[Expression]) -> Program:
-    blueprint = replace(program.blueprint_, conditions=tuple(conditions))
-    tensors = {**dict(program.named_parameters()), **dict(program.named_buffers())}
-    return Program(blueprint, tensors, program.sizes_)
+class _Pair:
+    """A network and its program without conditions, with other weights.
+
+    With those it begins with a network may not show all that it does: branches begin at zero.
+    """
+
+    def __init__(self, program: Program, network: nn.Module) -> None:
+        self._tolerated = precision(network)[1]
+        self._network = copy.deepcopy(network)
+        generator = torch.Generator().manual_seed(0)
+        with torch.no_grad():
+            for parameter in self._network.parameters():
+                if parameter.is_floating_point():
+                    parameter.add_(0.1 * torch.randn(parameter.shape, generator=generator))
+        known = _tensors(self._network)
+        tensors = {name: known.get(name, own) for name, own in _tensors(program).items()}
+        copied = {name: own.detach().clone() for name, own in tensors.items()}
+        self._program = Program(_under(program.blueprint_, ()), copied, program.sizes_)
+
+    def agree(self, positional: Sequence[Any], named: Mapping[str, Any]) -> bool | None:
+        """Do they compute the same, in evaluation and in training? `None` if the network cannot."""
+        for training in (False, True):
+            found = []
+            for module in (self._network, self._program):
+                with torch.no_grad(), in_mode(module, training=training), torch.random.fork_rng([]):
+                    torch.manual_seed(0)
+                    try:
+                        found.append(module(*positional, **named))
+                    except Exception:
+                        return None if module is self._network else False
+            if not difference(*found) <= self._tolerated:
+                return False
+        return True
+
+
+def _tensors(network: nn.Module) -> dict[str, Tensor]:
+    return {**dict(network.named_parameters()), **dict(network.named_buffers())}
+
+
+def _under(blueprint: Blueprint, conditions: Sequence[Expression]) -> Blueprint:
+    return replace(blueprint, conditions=tuple(conditions))
 
 
 def _trials(
@@ -81,12 +108,12 @@ def _trials(
     """Lengths that break conditions of which too little is known yet, and these conditions."""
     traced = blueprint.lengths
     written = {n for condition in blueprint.conditions for n in numbers(condition)}
+    furthest = 4 * max(traced.values())
     for name, length in traced.items():
-        tried = {*range(1, 2 * length + 3), *written, *(n + 1 for n in written)}
-        furthest = 4 * max(traced.values())
-        for other in sorted(tried, key=lambda n: abs(n - length)):
-            if not 1 <= other <= furthest:
-                continue
+        tried = {*range(1, 2 * length + 3), *written, *(n + 1 for n in written), furthest}
+        near = sorted((n for n in tried if 1 <= n <= furthest), key=lambda n: abs(n - length))
+        # From both ends: what holds nearby need not hold far away.
+        for other in chain.from_iterable(zip(near, reversed(near), strict=True)):
             lengths = traced | {name: other}
             broken = [own for own in blueprint.conditions if not holds(own, lengths)]
             if any(agreed.get(own, 0) < _ENOUGH for own in broken):

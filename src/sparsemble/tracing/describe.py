@@ -102,8 +102,7 @@ def trace(
     _check_inputs(leaves)
     if empty := [name for name, p in network.named_parameters() if p.is_meta]:
         raise InputError(f"the weights ({empty[0]}, …) are on the meta device: give them numbers")
-    evaluating = capture(network, inputs, named, training=False)
-    training = capture(network, inputs, named, training=True, any_length=evaluating.any_length)
+    evaluating, training = _captured(network, inputs, named)
     walk, other_walk = _walked(evaluating, leaves, examples), _walked(training, leaves, examples)
     while True:
         spaces, other = find_spaces(walk), find_spaces(other_walk)
@@ -142,10 +141,26 @@ def _traced(
             InputRange.of(leaf, () if layout.inputs is not None else fixed, free)
             for leaf, fixed, free in zip(leaves, evaluating.fixed, evaluating.free, strict=True)
         ),
-        conditions=evaluating.conditions,
+        conditions=tuple(dict.fromkeys((*evaluating.conditions, *training.conditions))),
         named=named,
     )
     return Traced(Program(blueprint, tensors, layout.sizes), layout)
+
+
+def _captured(
+    network: nn.Module, inputs: tuple[Any, ...], named: Mapping[str, Any]
+) -> tuple[Captured, Captured]:
+    """The network in evaluation and in training, for the same lengths of its inputs."""
+    any_length = True
+    while True:
+        evaluating, training = (
+            capture(network, inputs, named, training=mode, any_length=any_length)
+            for mode in (False, True)
+        )
+        alike = (evaluating.fixed, evaluating.free) == (training.fixed, training.free)
+        if alike or not any_length:
+            return evaluating, training
+        any_length = False
 
 
 def _check_inputs(leaves: Sequence[Any]) -> None:

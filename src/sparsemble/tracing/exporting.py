@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 import logging
 import re
+import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr
 from io import StringIO
 from typing import Any
@@ -20,8 +21,14 @@ from torch.utils import _pytree as pytree
 from sparsemble.errors import InputError
 from sparsemble.tracing.standins import PackedSequenceError, drawing, standing_in
 
-_TALKATIVE = ("torch.fx.experimental.symbolic_shapes", "torch._export.non_strict_utils")
+_TALKATIVE = (
+    "torch.fx.experimental.symbolic_shapes",
+    "torch._export.non_strict_utils",
+    "torch._subclasses.fake_tensor",
+)
 """Logs of torch."""
+_ALONE = threading.RLock()
+"""What is put in torch's place while a network is exported, is there for all threads."""
 _QUESTIONS = 150
 """About lengths, that a network may ask: networks that shift windows ask hundreds."""
 
@@ -53,12 +60,11 @@ def export(
         return {dim: Dim.DYNAMIC if dim == 0 else others for dim in range(leaf.ndim)}
 
     # Named as the network itself names them, which is how `torch.export` takes them.
-    arguments = inspect.signature(network.forward).bind(*inputs, **named).arguments
-    shapes = pytree.tree_map(free, dict(arguments))
+    shapes = pytree.tree_map(free, _arguments(network, inputs, named))
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:
-        with warnings.catch_warnings(), standing_in(), _quietly(), _few_questions(any_length):
+        with _ALONE, warnings.catch_warnings(), standing_in(), _quietly(), _few(any_length):
             warnings.simplefilter("ignore")
             program = _whatever_is_drawn(
                 lambda: torch.export.export(
@@ -77,6 +83,23 @@ def export(
         raise InputError(_why(network, error)) from error
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)
+
+
+def _arguments(
+    network: nn.Module, inputs: tuple[Any, ...], named: Mapping[str, Any]
+) -> dict[str, Any]:
+    signature = inspect.signature(network.forward)
+    try:
+        arguments = dict(signature.bind(*inputs, **named).arguments)
+    except TypeError as error:
+        raise InputError(f"{type(network).__name__} cannot be called like that: {error}") from None
+    for name, parameter in signature.parameters.items():
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD and name in arguments:
+            raise InputError(
+                f"{type(network).__name__}.forward takes {', '.join(arguments[name])} as **{name}, "
+                "which cannot be traced: give it arguments of these names"
+            )
+    return arguments
 
 
 def _whatever_is_drawn(exported: Callable[[], ExportedProgram]) -> ExportedProgram:
@@ -110,7 +133,7 @@ class _ManyQuestionsError(BaseException):
 
 
 @contextmanager
-def _few_questions(limited: bool) -> Iterator[None]:
+def _few(limited: bool) -> Iterator[None]:
     """Give up where each further question about lengths takes ever longer to answer."""
     real = ShapeEnv.evaluate_expr
 

@@ -14,8 +14,12 @@ import torch
 from torch import Tensor
 from torch.utils._sympy import functions as own
 
-from sparsemble.errors import InputError
 from sparsemble.programs.lengths import Expression
+
+
+class UnknownQuestionError(Exception):
+    """A network asks of lengths what no condition can say."""
+
 
 Free = tuple[tuple[tuple[int, str], ...], ...]
 
@@ -76,4 +80,4 @@ def _expression(expression: Any, names: Mapping[sympy.Symbol, str]) -> Expressio
     for kind, name in _NAMES.items():
         if isinstance(expression, kind):
             return (name, *(_expression(argument, names) for argument in expression.args))
-    raise InputError(f"the network asks of its inputs' lengths whether {expression}: simplify that")
+    raise UnknownQuestionError(str(expression))

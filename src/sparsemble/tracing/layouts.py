@@ -47,8 +47,8 @@ def layout_of(walk: Walk, spaces: Spaces) -> Layout:
 def _add_fixed(walk: Walk, spaces: list[Space], slots: list[Slot]) -> None:
     """A space for the rows of weights of which nothing is known: they are pruned all the same."""
     for use in walk.uses:
-        if not any(s.parameter == use.weight and s.role.is_weight for s in slots):
-            name, dim = f"rows of {use.weight}", use.makes.dim
+        name, dim = f"rows of {use.weight}", use.makes.dim
+        if not any((s.parameter, s.dim) == (use.weight, dim) for s in slots):
             size = walk.tensors[use.weight].shape[dim]
             spaces.insert(0, Space(name, size, SpaceKind.FIXED, reason="of no regular pattern"))
             slots.append(Slot(use.weight, dim, name, Role.PRODUCER))

@@ -20,6 +20,7 @@ from sparsemble.structure import Size
 from sparsemble.tracing.atoms import thin
 from sparsemble.tracing.naming import module_path, operation_name, place, user_line
 from sparsemble.tracing.rectangles import owners
+from sparsemble.tracing.rules.moves import CREATES
 from sparsemble.tracing.spaces import Spaces
 from sparsemble.tracing.values import Value
 from sparsemble.tracing.walk import Walk
@@ -48,6 +49,8 @@ def program_graph(walk: Walk, spaces: Spaces, dtype: torch.dtype) -> Graph:
     for node in walk.captured.graph.nodes:
         if node.op == "call_function":
             target, arguments, keywords = _Resized(walk, spaces, node).call()
+            if operation_name(node) in CREATES and _makes(walk.values[node], dtype):
+                keywords.setdefault("dtype", dtype)
             try:
                 name = name_of(target)
             except InputError as error:
@@ -64,6 +67,10 @@ def program_graph(walk: Walk, spaces: Spaces, dtype: torch.dtype) -> Graph:
             )
     outputs = _mapped(walk.captured.outputs, argument)
     return Graph(walk.captured.inputs, tuple(steps), outputs)
+
+
+def _makes(value: Any, dtype: torch.dtype) -> bool:
+    return isinstance(value, Value) and value.number.dtype is dtype
 
 
 def _argument(leaf: Any, held: Any, dtype: torch.dtype) -> Any:
@@ -110,7 +117,14 @@ class _Resized:
             self._arguments[2] = self._shape(self._arguments[2], name, start)
         elif name in ("slice", "select", "narrow"):
             self._bounds(name)
-        elif name in ("split", "split_with_sizes", "chunk", "unsafe_split", "unsafe_chunk"):
+        elif name in (
+            "split",
+            "split_with_sizes",
+            "chunk",
+            "unsafe_split",
+            "unsafe_chunk",
+            "tensor_split",
+        ):
             return self._split(target)
         elif self._node in self._walk.group_counts:
             number = 6 if name.startswith("conv") else 1

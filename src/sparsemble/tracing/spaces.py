@@ -215,7 +215,9 @@ def _has_flat_inputs(walk: Walk) -> bool:
         return False
     (labels,) = walk.input_labels
     node = next(n for n in walk.captured.graph.nodes if n.name == walk.captured.inputs[0])
-    flattened = all(operation_name(user) == "flatten" for user in node.users)
+    flattened = all(
+        operation_name(user) == "flatten" and user.args[1:] == (1,) for user in node.users
+    )
     if labels.ndim < 2 or (labels.ndim > 2 and not flattened):
         return False
     roots = walk.atoms.roots(labels[0].flatten())

@@ -21,13 +21,17 @@ from sparsemble.tracing.atoms import Atoms, thin, unlabelled
 from sparsemble.tracing.captured import Captured
 from sparsemble.tracing.naming import operation_name, place
 from sparsemble.tracing.rules import RULES, Labels
-from sparsemble.tracing.rules.moves import CREATES, MOVES
+from sparsemble.tracing.rules.moves import ALIKE, CREATES, MOVES
 from sparsemble.tracing.rules.pointwise import is_pointwise, pointwise
 from sparsemble.tracing.uses import ActivationProduct, Grouped, Meeting, Need, Use
 from sparsemble.tracing.values import Value
 
 _MOST_LOOSE = 200_000
 """Larger tensors that are made of nothing get no atoms: they belong to no unit."""
+
+
+_COPIES_WORDS = "to contiguous clone detach alias _to_copy add_ lift_fresh_copy"
+_COPIES = frozenset(_COPIES_WORDS.split())
 
 
 class Walk:
@@ -164,12 +168,13 @@ class Walk:
             return self._moved(node, values, number, call)
         if name in CREATES:
             assert isinstance(number, Tensor)
-            return Value(self._loose(number), number, node)
+            own = self._loose(number) if name in ALIKE else unlabelled(number.shape)
+            return Value(own, number, node)
         labels: Labels
         self.result = number
         if name in RULES:
             labels = RULES[name](self, node, *args, **kwargs)
-        elif is_pointwise(node) and isinstance(number, Tensor):
+        elif (is_pointwise(node) or name == "lift_fresh_copy") and isinstance(number, Tensor):
             if (same := self._same_parameter(name, values)) is not None:
                 return same
             labels = pointwise(self, node, values)
@@ -180,8 +185,7 @@ class Walk:
 
     def _same_parameter(self, name: str, values: Sequence[Value]) -> Value | None:
         """A parameter that is only copied, or a counter that is counted up."""
-        copies = ("to", "contiguous", "clone", "detach", "alias", "_to_copy", "add_")
-        return values[0] if len(values) == 1 and values[0].is_view and name in copies else None
+        return values[0] if len(values) == 1 and values[0].is_view and name in _COPIES else None
 
     def _moved(self, node: fx.Node, values: Sequence[Value], number: Any, call: Any) -> Any:
         """The operation itself, done to labels, or to positions within a parameter."""

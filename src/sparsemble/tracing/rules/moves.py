@@ -14,9 +14,11 @@ _MOVES_WORDS = """
 """
 MOVES = frozenset(_MOVES_WORDS.split())
 
-_CREATES_WORDS = """
-    zeros ones full empty new_zeros new_ones new_full new_empty arange scalar_tensor rand
-    randn randint eye lift_fresh_copy linspace
+_ALIKE_WORDS = """
+    zeros ones full empty new_zeros new_ones new_full new_empty rand randn
 """
-CREATES = frozenset(_CREATES_WORDS.split())
-"""Operations that make a tensor of nothing: it belongs to the units it meets."""
+ALIKE = frozenset(_ALIKE_WORDS.split())
+"""Operations that make a tensor of nothing, whose elements are all alike: they belong to the units
+they meet."""
+CREATES = ALIKE | {"arange", "scalar_tensor", "randint", "eye", "linspace"}
+"""All operations that make a tensor of nothing."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _ALSO_WORDS = """
     dropout feature_dropout alpha_dropout feature_alpha_dropout native_dropout hardswish
     log_sigmoid to _to_copy type_as contiguous clone alias detach float double zeros_like
-    ones_like rand_like randn_like full_like empty_like bernoulli copy tril triu masked_fill
+    ones_like rand_like randn_like full_like empty_like bernoulli copy masked_fill
     where softplus fill
 """
 _ALSO = frozenset(_ALSO_WORDS.split())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from torch import fx
 
 from sparsemble.tracing.naming import operation_name, place
-from sparsemble.tracing.rules.registry import Labels, rule
+from sparsemble.tracing.rules.registry import Labels, by_name, rule
 from sparsemble.tracing.values import Value
 
 if TYPE_CHECKING:
@@ -22,17 +22,13 @@ _OF_EQUALS = frozenset(["mean", "amax", "amin", "max", "min", "any", "all", "med
 def reduction(walk: Walk, node: fx.Node, x: Value, *rest: Any, **named: Any) -> Labels:
     """Of the dimensions that are reduced."""
     name, labels = operation_name(node), walk.labelled(x)
-    if rest and isinstance(rest[0], Value):  # the larger of two tensors
+    given = by_name(node, (x, *rest), named)
+    if isinstance(given.get("other"), Value):  # the larger of two tensors
         from sparsemble.tracing.rules.pointwise import pointwise
 
-        return pointwise(walk, node, [x, rest[0]])
-    if name in ("linalg_vector_norm", "norm"):
-        rest = rest[1:]
-    dim = named.get("dim", rest[0] if rest else None)
-    keep = bool(named.get("keepdim", rest[1] if len(rest) > 1 else False))
-    if name in ("var", "std", "var_mean"):
-        keep = bool(named.get("keepdim", False))
-    if dim is None or isinstance(dim, bool) or dim == []:
+        return pointwise(walk, node, [x, given["other"]])
+    dim, keep = given.get("dim"), bool(given.get("keepdim", False))
+    if dim is None or dim == []:
         walk.pin(f"reduced to one number by {place(node)}", x)
         return None
     dims = tuple(d % labels.ndim for d in ([dim] if isinstance(dim, int) else dim))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, fx
 
 Labels = Tensor | list[Any] | None
 Rule = Callable[..., Labels]
@@ -22,3 +22,10 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
         return function
 
     return entered
+
+
+def by_name(node: fx.Node, arguments: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of an operation by their names, those that were given."""
+    schema: Any = getattr(node.target, "_schema", None)
+    names = [argument.name for argument in schema.arguments]
+    return dict(zip(names, arguments, strict=False)) | dict(named)

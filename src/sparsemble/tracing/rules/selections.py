@@ -41,6 +41,14 @@ def index(walk: Walk, node: fx.Node, x: Value, *rest: Any) -> Labels:
     return result
 
 
+@rule("tril", "triu")
+def triangle(walk: Walk, node: fx.Node, x: Value, *_: Any, **__: Any) -> Labels:
+    """Which elements stay says their place: units that change there stay."""
+    labels = walk.labelled(x)
+    walk.need_all(labels, (-2, -1), f"cut to a triangle by {place(node)}")
+    return labels
+
+
 @rule("roll")
 def roll(walk: Walk, node: fx.Node, x: Value, shifts: Any, dims: Sequence[int] = ()) -> Labels:
     """By how much says a number: units that change along what is rolled stay."""

@@ -1,0 +1,204 @@
+"""What networks do in `forward`: make tensors, cut them, call themselves in odd ways."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from sparsemble.errors import InputError
+from sparsemble.programs.writing import blueprint_from_json, blueprint_to_json
+from sparsemble.tracing import describe
+
+
+class Odd(nn.Module):
+    """Two layers, and something between them."""
+
+    def __init__(self, between: Callable[[Tensor], Any], width: int = 16) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(8, width), nn.Linear(16, 3)
+        self.between = between
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(self.between(self.first(x).relu())).mean(1)
+
+
+def layer_norm(h: Tensor) -> Tensor:
+    return (h - h.mean(-1, keepdim=True)) / (h.var(-1, unbiased=False, keepdim=True) + 1.0)
+
+
+def gated(h: Tensor) -> Tensor:
+    first, second = h.tensor_split([16], -1)
+    return first * second.sigmoid()
+
+
+@pytest.mark.parametrize(
+    ("between", "width", "stays"),
+    [
+        (lambda h: h * torch.arange(16), 16, True),
+        (lambda h: h * torch.linspace(0, 1, 16), 16, True),
+        (lambda h: h * torch.tensor([0.1 * i for i in range(16)]), 16, True),
+        (lambda h: h @ torch.eye(16), 16, True),
+        (torch.tril, 16, True),
+        (layer_norm, 16, True),
+        (gated, 32, False),
+        (lambda h: h * torch.ones(h.shape[1], 1), 16, False),
+        (lambda h: h / (1 + h.std(1, keepdim=True)), 16, False),
+    ],
+)
+def test_units_stay_or_go_and_the_rest_is_right(
+    between: Callable[[Tensor], Any], width: int, stays: bool
+) -> None:
+    network = Odd(between, width)
+    traced = describe(network, torch.randn(3, 6, 8))  # which checks that it is exact
+    removable = [space.size for space in traced.layout.spaces if space.kind.may_go]
+    assert removable == ([] if stays else [16])
+
+
+class Stated(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.read, self.last = nn.GRU(8, 16, batch_first=True), nn.Linear(16, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(self.read(x, torch.zeros(1, x.shape[0], 16))[0].mean(1))
+
+
+def test_a_state_of_zeros_that_the_network_makes_itself_follows_its_units() -> None:
+    traced = describe(Stated(), torch.randn(3, 6, 8))
+    assert [s.size for s in traced.layout.spaces if s.kind.may_go] == [16]
+
+
+class Masked(nn.Module):
+    """Attention that leaves padded words out: with nothing but padding there are no numbers."""
+
+    def __init__(self, cut: bool) -> None:
+        super().__init__()
+        self.embed, self.first, self.last = nn.Embedding(20, 8), nn.Linear(8, 16), nn.Linear(16, 3)
+        self.cut = cut
+
+    def forward(self, words: Tensor) -> Tensor:
+        h = self.embed(words)
+        scores = (h @ h.transpose(1, 2)).masked_fill((words == 0)[:, None], -torch.inf)
+        found = self.first(scores.softmax(-1) @ h).relu()
+        return self.last(found * 3 if self.cut and words.shape[1] > 12 else found)
+
+
+def test_padding_does_not_blind_the_check_of_lengths() -> None:
+    words = torch.randint(1, 20, (3, 8))
+    words[:, 6:] = 0
+    program = describe(Masked(cut=True), words).program
+    assert program.blueprint_.conditions == (("<=", "length 1", 12),)
+    assert describe(Masked(cut=False), words).program.blueprint_.conditions == ()
+
+
+def test_torchs_fast_path_for_attention_is_not_compared_with() -> None:
+    class Encoder(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+            self.embed, self.encoder = nn.Embedding(10, 8), nn.TransformerEncoder(layer, 1)
+
+        def forward(self, words: Tensor) -> Tensor:
+            return self.encoder(self.embed(words), src_key_padding_mask=words == 0)
+
+    words = torch.randint(1, 10, (3, 7))
+    words[:, 5:] = 0
+    traced = describe(Encoder(), words)
+    assert [s.size for s in traced.layout.spaces if s.kind.may_go] == [2, 16]
+
+
+class Changing(nn.Module):
+    """Does something else with long inputs: only in training, only later, only far away."""
+
+    def __init__(self, how: str) -> None:
+        super().__init__()
+        self.how = how
+        self.first, self.last = nn.Linear(8, 16), nn.Linear(16, 3)
+        self.extra = nn.Parameter(torch.zeros(16))
+
+    def forward(self, x: Tensor) -> Tensor:
+        long = x.shape[1] > 8
+        if self.how == "far away" and long:
+            x = x[:, -10:]
+        h = self.first(x).relu()
+        if self.how == "in training" and self.training and long:
+            h = h * 0.5
+        if self.how == "once it has learned" and long:
+            h = h + self.extra
+        if self.how == "in other words" and long:
+            h = h + h - h
+        return self.last(h).mean(1)
+
+
+@pytest.mark.parametrize("how", ["in training", "once it has learned", "far away"])
+def test_long_inputs_are_refused_where_the_network_does_something_else(how: str) -> None:
+    program = describe(Changing(how), torch.randn(3, 6, 8)).program
+    assert program.blueprint_.conditions == (("<=", "length 1", 8),)
+
+
+def test_long_inputs_are_read_where_it_does_the_same() -> None:
+    assert not describe(
+        Changing("in other words"), torch.randn(3, 6, 8)
+    ).program.blueprint_.conditions
+
+
+def test_lengths_that_are_asked_about_in_fractions_are_those_of_the_example() -> None:
+    network = Odd(lambda h: h[:, : int(h.shape[1] * 0.5)])
+    program = describe(network, torch.randn(3, 6, 8)).program
+    with pytest.raises(InputError, match="length of 6 along dimension 1"):
+        program(torch.randn(3, 7, 8))
+
+
+def test_every_layer_keeps_the_mode_it_was_in() -> None:
+    network = nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.Linear(16, 3)).train()
+    network[1].eval()
+    describe(network, torch.randn(4, 8))
+    assert [module.training for module in network] == [True, False, True]
+
+
+def test_names_and_sizes_of_any_kind_are_written_and_read_again() -> None:
+    class Named(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.parts = nn.ModuleDict({"a-b": nn.Linear(8, 3 * 1300)})
+            self.norm, self.last = nn.LayerNorm(3 * 1300), nn.Linear(1300, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            q, k, v = self.norm(self.parts["a-b"](x)).split([1300, 1300, 1300], -1)
+            return self.last(q * k + v)
+
+    traced = describe(Named(), torch.randn(3, 8))
+    written = blueprint_to_json(traced.program.blueprint_)
+    assert blueprint_from_json(written, traced.layout.sizes) == traced.program.blueprint_
+
+
+def test_arguments_of_any_name_are_refused_by_name() -> None:
+    class Open(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.last = nn.Linear(8, 3)
+
+        def forward(self, **given: Tensor) -> Tensor:
+            return self.last(given["x"])
+
+    with pytest.raises(InputError, match=r"takes x as \*\*given"):
+        describe(Open(), x=torch.randn(3, 8))
+    with pytest.raises(InputError, match="cannot be called like that"):
+        describe(nn.Linear(8, 3), torch.randn(3, 8), torch.randn(3, 8))
+
+
+def test_attention_beside_the_outputs_may_be_a_softmax() -> None:
+    class Beside(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.last = nn.Linear(8, 16), nn.Linear(16, 3)
+
+        def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+            h = self.first(x)
+            return self.last(h.mean(1)), h.softmax(1).mean(0)
+
+    describe(Beside(), torch.randn(2, 6, 8))
