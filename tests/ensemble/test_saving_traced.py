@@ -191,7 +191,7 @@ DAMAGE: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "an unknown value": (set_argument(1, {"value": "ghost"}), "'ghost'.*which is none"),
     "use before definition": (swap, "which is none"),
     "a value twice": (lambda m: steps(m).insert(0, steps(m)[0]), "twice or of no possible name"),
-    "an absurd size": (set_argument(1, 2**50), "absurd size"),
+    "an absurd size": (set_argument(1, 2**70), "absurd size"),
     "an unknown space": (set_argument(1, {"size": [0, {"ghost": 2}]}), "which is none"),
     "a tensor of an impossible name": (set_argument(1, {"tensor": "a 'b"}), "which is none"),
     "no program": (lambda m: m["program"].pop("blueprint"), "blueprint"),

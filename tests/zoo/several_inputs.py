@@ -175,7 +175,8 @@ def graphs(batch: int, variant: int) -> tuple[Any, ...]:
 
 
 def switches(batch: int, variant: int) -> tuple[Any, ...]:
-    return torch.randn(batch, 6), torch.arange(batch) % 2 == 1
+    """Of the three examples that are traced with, all are heard."""
+    return torch.randn(batch, 6), (torch.arange(batch) % 2 == 1) | (batch == 3)
 
 
 def table_rows(batch: int, variant: int) -> tuple[Any, ...]:

@@ -27,6 +27,8 @@ _MOVING_WORDS = """
     view reshape transpose permute unsqueeze squeeze slice select expand contiguous sym_size to
     clone flatten unflatten detach split split_with_sizes chunk zeros arange
 """
+_COLUMNS = 1000
+"""Of integers, of which the largest are remembered."""
 _SILENT = frozenset(_MOVING_WORDS.split())
 """Operations that a network is read without."""
 
@@ -60,8 +62,8 @@ class InputRange:
         if tensor.dtype is torch.bool and tensor.numel():
             high = float(numbers.mean())
         columns: tuple[float, ...] = ()
-        if not tensor.is_floating_point() and tensor.ndim == 2 and dict(fixed).get(1):
-            columns = tuple(numbers.amax(0).tolist())
+        if not tensor.is_floating_point() and tensor.ndim == 2 and tensor.numel():
+            columns = tuple(numbers[:, :_COLUMNS].amax(0).tolist())
         dtype = str(tensor.dtype).removeprefix("torch.")
         return cls(tuple(tensor.shape), dtype, low, high, tuple(fixed), tuple(free), columns)
 
@@ -90,7 +92,9 @@ class InputRange:
             return chosen
         if own.is_floating_point:
             return (self.low + drawn * (self.high - self.low)).to(dtype)
-        highest = torch.tensor(self.columns).double() if self.columns else self.high
+        highest = torch.full((shape[-1] if shape else 1,), self.high, dtype=torch.float64)
+        known = torch.tensor(self.columns[: len(highest)], dtype=torch.float64)
+        highest[: len(known)] = known
         return (self.low + (drawn * (highest - self.low + 1)).floor()).to(own)
 
 
