@@ -202,3 +202,18 @@ def test_attention_beside_the_outputs_may_be_a_softmax() -> None:
             return self.last(h.mean(1)), h.softmax(1).mean(0)
 
     describe(Beside(), torch.randn(2, 6, 8))
+
+
+def test_a_dict_of_inputs_may_have_any_order() -> None:
+    class Pair(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.last = nn.Linear(8, 16), nn.Linear(16, 3)
+
+        def forward(self, pair: dict[str, Tensor]) -> Tensor:
+            return self.last(self.first(pair["left"]).relu() - self.first(pair["right"]).tanh())
+
+    network, left, right = Pair(), torch.randn(3, 8), torch.randn(3, 8)
+    program = describe(network, {"left": left, "right": right}).program
+    found = program({"right": right, "left": left})
+    torch.testing.assert_close(found, network({"left": left, "right": right}))

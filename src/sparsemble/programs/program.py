@@ -117,6 +117,8 @@ class Blueprint:
     """Names of the arguments that it was called with by name, which come last."""
     conditions: tuple[Expression, ...] = ()
     """On the lengths of inputs: with others the network computes something else."""
+    paths: tuple[str, ...] = ()
+    """Where the tensors stand in tuples and dicts of inputs, as `paths_of` writes them."""
 
     def __deepcopy__(self, memo: object) -> Blueprint:
         """Itself: nothing of it ever changes."""
@@ -170,6 +172,16 @@ class Blueprint:
         return lengths
 
 
+def paths_of(inputs: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Tensor]:
+    """The tensors in inputs, in their order, by where they stand.
+
+    >>> list(paths_of([{"b": torch.ones(1), "a": torch.ones(1)}], {"mask": torch.ones(1)}))
+    ["[0][0]['b']", "[0][0]['a']", "[1]['mask']"]
+    """
+    found = pytree.tree_flatten_with_path((list(inputs), dict(named)))[0]
+    return {pytree.keystr(path): leaf for path, leaf in found if leaf is not None}
+
+
 class Program(nn.Module):
     """A network as a graph.
 
@@ -219,11 +231,17 @@ class Program(nn.Module):
 
         Of one that was traced without names, named inputs follow the others by the alphabet.
         """
+        if not named and all(isinstance(own, Tensor) for own in inputs):
+            return self._run_(inputs)
         names = self.blueprint_.named or tuple(sorted(named))
         if unknown := set(named) - set(names):
             raise InputError(f"{unknown.pop()!r} was not given when the network was traced")
-        ordered = [named[name] for name in names if name in named]
-        given = [leaf for leaf in pytree.tree_leaves((inputs, ordered)) if leaf is not None]
+        given = paths_of(inputs, {name: named[name] for name in names if name in named})
+        if set(given) == set(self.blueprint_.paths):  # dicts may have another order
+            given = {path: given[path] for path in self.blueprint_.paths}
+        return self._run_(list(given.values()))
+
+    def _run_(self, given: Sequence[Tensor]) -> Any:
         self._check_(given)
         steps = self._estimating_ or self._steps_[self.training]
         return steps(given, self._tensors_())

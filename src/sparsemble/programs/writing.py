@@ -55,6 +55,7 @@ def blueprint_to_json(blueprint: Blueprint) -> dict[str, Any]:
         "inputs": [asdict(own) for own in blueprint.inputs],
         "named": list(blueprint.named),
         "conditions": [_to_json(own) for own in blueprint.conditions],
+        "paths": list(blueprint.paths),
     }
 
 
@@ -83,6 +84,7 @@ def blueprint_from_json(fields: Mapping[str, Any], spaces: Collection[str]) -> B
             inputs=tuple(_input_from_json(own) for own in fields["inputs"]),
             named=tuple(str(name) for name in fields["named"]),
             conditions=_conditions_from_json(fields),
+            paths=tuple(str(path) for path in fields.get("paths", ())),
         )
     except CorruptFileError:
         raise
@@ -99,7 +101,7 @@ def _input_from_json(fields: Mapping[str, Any]) -> InputRange:
     fixed = tuple((int(dim), int(length)) for dim, length in fields["fixed"])
     free = tuple((int(dim), str(name)) for dim, name in fields["free"])
     low, high = float(fields["low"]), float(fields["high"])
-    columns = tuple(float(most) for most in fields["columns"])
+    columns = tuple(float(most) for most in fields.get("columns", ()))
     return InputRange(shape, fields["dtype"], low, high, fixed, free, columns)
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils import _pytree as pytree
 
 from sparsemble.errors import InputError
 from sparsemble.programs import Blueprint, InputRange, Program
+from sparsemble.programs.program import paths_of
 from sparsemble.structure import Layout, Slot, Space
 from sparsemble.tracing.captured import Captured, capture
 from sparsemble.tracing.checking import (
@@ -98,7 +98,8 @@ def trace(
     examples: int | None = None,
 ) -> Traced:
     """`describe` without the checks."""
-    leaves = [leaf for leaf in pytree.tree_leaves((inputs, dict(named))) if leaf is not None]
+    given = paths_of(inputs, named)
+    leaves = list(given.values())
     _check_inputs(leaves)
     if empty := [name for name, p in network.named_parameters() if p.is_meta]:
         raise InputError(f"the weights ({empty[0]}, …) are on the meta device: give them numbers")
@@ -110,7 +111,7 @@ def trace(
             _pin_slots((walk, other_walk), differing, "not the same in training and evaluation")
             continue
         try:
-            return _traced(network, leaves, tuple(named), (walk, spaces), (other_walk, other))
+            return _traced(network, given, tuple(named), (walk, spaces), (other_walk, other))
         except UnevenError as error:
             uneven = [slot for slot in spaces.slots if slot.space == error.space]
             reason = "its places follow no regular pattern"
@@ -119,7 +120,7 @@ def trace(
 
 def _traced(
     network: nn.Module,
-    leaves: Sequence[Tensor],
+    given: Mapping[str, Tensor],
     named: tuple[str, ...],
     in_evaluation: tuple[Walk, Spaces],
     in_training: tuple[Walk, Spaces],
@@ -139,10 +140,13 @@ def _traced(
         aliases=_aliases(network),
         inputs=tuple(
             InputRange.of(leaf, () if layout.inputs is not None else fixed, free)
-            for leaf, fixed, free in zip(leaves, evaluating.fixed, evaluating.free, strict=True)
+            for leaf, fixed, free in zip(
+                given.values(), evaluating.fixed, evaluating.free, strict=True
+            )
         ),
         conditions=tuple(dict.fromkeys((*evaluating.conditions, *training.conditions))),
         named=named,
+        paths=tuple(given),
     )
     return Traced(Program(blueprint, tensors, layout.sizes), layout)
 
