@@ -17,10 +17,10 @@ from typing import Any
 import torch
 
 from sparsemble.errors import CorruptFileError
+from sparsemble.programs.blueprint import Blueprint, InputRange
 from sparsemble.programs.graph import Constant, Graph, Held, Own, Ref, Step, leaves
 from sparsemble.programs.lengths import OPERATIONS, Expression
 from sparsemble.programs.operations import operation
-from sparsemble.programs.program import Blueprint, InputRange
 from sparsemble.structure import Size
 
 _MOST_STEPS = 100_000

@@ -117,16 +117,16 @@ def capture(
             ) from None
         return capture(network, inputs, named, training=training, any_length=False)
     return Captured(
-        graph,
-        tensors,
-        held,
-        tuple(own),
-        outputs,
-        fixed,
-        free,
-        conditions,
-        any_length,
-        learning,
+        graph=graph,
+        tensors=tensors,
+        held=held,
+        inputs=tuple(own),
+        outputs=outputs,
+        fixed=fixed,
+        free=free,
+        conditions=conditions,
+        any_length=any_length,
+        learning=learning,
     )
 
 

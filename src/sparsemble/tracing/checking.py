@@ -165,7 +165,7 @@ def precision(network: nn.Module) -> tuple[torch.dtype, float]:
 
 def check_training(program: Program) -> None:
     """Raise `InputError` if a program cannot learn."""
-    copied = {name: tensor.detach().clone() for name, tensor in _tensors(program).items()}
+    copied = {name: tensor.detach().clone() for name, tensor in tensors_in(program).items()}
     own, _ = precision(program)
     learner = Program(program.blueprint_, copied, program.sizes_).train()
     try:
@@ -221,12 +221,13 @@ def difference(first: object, second: object) -> float:
     return worst
 
 
-def _tensors(network: nn.Module) -> dict[str, Tensor]:
+def tensors_in(network: nn.Module) -> dict[str, Tensor]:
+    """Its parameters and buffers by name."""
     return {**dict(network.named_parameters()), **dict(network.named_buffers())}
 
 
 def _in_double(network: nn.Module) -> dict[str, Tensor]:
     return {
         name: tensor.detach().double() if tensor.is_floating_point() else tensor.detach()
-        for name, tensor in _tensors(network).items()
+        for name, tensor in tensors_in(network).items()
     }

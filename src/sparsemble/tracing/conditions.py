@@ -16,12 +16,12 @@ from itertools import chain, islice
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.utils import _pytree as pytree
 
 from sparsemble.programs import Blueprint, Program
 from sparsemble.programs.lengths import Expression, holds, numbers
-from sparsemble.tracing.checking import difference, in_mode, precision
+from sparsemble.tracing.checking import difference, in_mode, precision, tensors_in
 
 _TRIALS = 24
 """Other lengths that are tried at most,"""
@@ -56,7 +56,7 @@ def relaxed(
         elif agree is not None:
             needed.update(broken)
     kept = [own for own in blueprint.conditions if own in needed or not agreed[own]]
-    return Program(_under(blueprint, kept), _tensors(program), program.sizes_)
+    return Program(_under(blueprint, kept), tensors_in(program), program.sizes_)
 
 
 class _Pair:
@@ -73,8 +73,8 @@ class _Pair:
             for parameter in self._network.parameters():
                 if parameter.is_floating_point():
                     parameter.add_(0.1 * torch.randn(parameter.shape, generator=generator))
-        known = _tensors(self._network)
-        tensors = {name: known.get(name, own) for name, own in _tensors(program).items()}
+        known = tensors_in(self._network)
+        tensors = {name: known.get(name, own) for name, own in tensors_in(program).items()}
         copied = {name: own.detach().clone() for name, own in tensors.items()}
         self._program = Program(_under(program.blueprint_, ()), copied, program.sizes_)
 
@@ -92,10 +92,6 @@ class _Pair:
             if not difference(*found) <= self._tolerated:
                 return False
         return True
-
-
-def _tensors(network: nn.Module) -> dict[str, Tensor]:
-    return {**dict(network.named_parameters()), **dict(network.named_buffers())}
 
 
 def _under(blueprint: Blueprint, conditions: Sequence[Expression]) -> Blueprint:

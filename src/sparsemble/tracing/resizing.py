@@ -41,7 +41,6 @@ def program_graph(walk: Walk, spaces: Spaces, dtype: torch.dtype) -> Graph:
     """
     held = walk.captured.held
     steps: list[Step] = []
-    outputs: Any = None
 
     def argument(leaf: Any) -> Any:
         return _argument(leaf, held, dtype)
