@@ -14,6 +14,7 @@ from torch.utils import _pytree as pytree
 
 from sparsemble.data import Arguments, Inputs
 from sparsemble.errors import InputError
+from sparsemble.modes import in_mode
 from sparsemble.stages.starting import Maker, TracedSource
 from sparsemble.tasks import Task, Training
 from sparsemble.tracing import Traced, described
@@ -97,18 +98,14 @@ def called_with(network: nn.Module, task: Task, inputs: Any) -> tuple[Any, ...]:
         calls.append(arguments)
         return network(*arguments)
 
-    was_training = network.training
-    network.eval()
     try:
-        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        with torch.no_grad(), torch.random.fork_rng(devices=[]), in_mode(network):
             task.forward(watched)(inputs)
     except (RuntimeError, ValueError, TypeError, LookupError) as error:
         if isinstance(error, InputError):
             raise
         shapes = ", ".join(str(tuple(leaf.shape)) for leaf in pytree.tree_leaves(calls[:1]))
         raise InputError(f"the network cannot take inputs of shape {shapes}: {error}") from error
-    finally:
-        network.train(was_training)
     return calls[0]
 
 

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from sparsemble.augmentations import Augmentation, checked
 from sparsemble.data import Arguments, Inputs
 from sparsemble.errors import InputError
+from sparsemble.modes import in_mode
 from sparsemble.programs import Program
 from sparsemble.tasks import Scorer, Task, Training
 
@@ -29,16 +30,11 @@ def rehearse(training: Training, network: nn.Module) -> None:
     inputs, targets = next(training.batches(_EXAMPLES).epoch(0))
     inputs, targets = inputs[:_EXAMPLES], targets[:_EXAMPLES]
     _check_kind(task, network, inputs)
-    was_training = network.training
-    try:
-        with torch.no_grad(), torch.random.fork_rng(devices=[]):
-            network.eval()
-            task.check(network, inputs[:1])
-            outputs = task.forward(network)(inputs)
-            _check_loss(task, outputs, targets)
-            _check_metrics(task, outputs, targets)
-    finally:
-        network.train(was_training)
+    with torch.no_grad(), torch.random.fork_rng(devices=[]), in_mode(network):
+        task.check(network, inputs[:1])
+        outputs = task.forward(network)(inputs)
+        _check_loss(task, outputs, targets)
+        _check_metrics(task, outputs, targets)
 
 
 def _check_kind(task: Task, network: nn.Module, inputs: Inputs) -> None:

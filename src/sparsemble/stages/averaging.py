@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from sparsemble.data import Batches
+from sparsemble.modes import in_mode
 from sparsemble.tasks import Task
 
 _CHECKED_STEPS = 20
@@ -77,14 +78,12 @@ def is_useless(averaged: float, own: float, guess: float) -> bool:
 @torch.no_grad()
 def loss_of(network: nn.Module, task: Task, batches: Batches) -> float:
     """The loss on some training batches, without dropout; the network is left as it was."""
-    was_training = network.training
-    network.eval()
     forward = task.forward(network)
     forward.reset()
     device = next(network.parameters()).device
-    losses = [
-        float(task.loss(forward(inputs.to(device)), targets.to(device)))
-        for inputs, targets in islice(batches.epoch(0), _CHECKED_STEPS)
-    ]
-    network.train(was_training)
+    with in_mode(network):
+        losses = [
+            float(task.loss(forward(inputs.to(device)), targets.to(device)))
+            for inputs, targets in islice(batches.epoch(0), _CHECKED_STEPS)
+        ]
     return sum(losses) / len(losses)

@@ -45,6 +45,7 @@ from sparsemble.data.dataset import (
 from sparsemble.data.named import EXAMPLES, TEXTS, open_examples
 from sparsemble.data.rows import Rows, read_rows
 from sparsemble.errors import InputError
+from sparsemble.modes import in_mode
 from sparsemble.seeds import derive
 from sparsemble.settings import Names
 from sparsemble.tasks.input_parts import InputPart, arranged, parts_of
@@ -407,17 +408,13 @@ class ExampleTask(Task):
 
 def outputs_of(network: nn.Module, inputs: Inputs) -> Tensor:
     """What a network returns in evaluation, without a trace of the call."""
-    was_training = network.training
-    network.eval()
     try:
-        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        with torch.no_grad(), torch.random.fork_rng(devices=[]), in_mode(network):
             return Forward(network)(inputs)
     except Exception as error:  # whatever code of the user's raises
         raise InputError(
             f"the network cannot take inputs of shape {tuple(inputs.shape)}: {error}"
         ) from error
-    finally:
-        network.train(was_training)
 
 
 def _refusal(network: nn.Module, inputs: Tensor) -> str | None:

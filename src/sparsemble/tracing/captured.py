@@ -191,10 +191,7 @@ def _flatten_inputs(graph: fx.Graph) -> None:
 
 
 def _is_check(node: fx.Node) -> bool:
-    name = getattr(node.target, "__name__", str(node.target))
-    schema = getattr(node.target, "_schema", None)
-    name = str(schema.name).partition("::")[2] if schema else name
-    return name in _CHECKS and not node.users
+    return operation_name(node) in _CHECKS and not node.users
 
 
 def _inline(module: fx.GraphModule) -> None:

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from sparsemble.errors import InputError
+from sparsemble.modes import in_mode
 from sparsemble.programs import Program
 from sparsemble.structure import Layout, Role
 from sparsemble.structure.compaction import compacted
@@ -75,7 +76,7 @@ def check_program(
     program: Program, network: nn.Module, inputs: tuple[Any, ...], named: Mapping[str, Any]
 ) -> None:
     """Raise `InputError` if a program computes something else than the network it was traced of."""
-    with torch.no_grad(), in_mode(network), in_mode(program):
+    with torch.no_grad(), as_traced(network), as_traced(program):
         expected = network(*inputs, **named)
         with _fault_of_a_rule():
             wrong = difference(expected, program(*inputs, **named))
@@ -108,14 +109,11 @@ def check_examples(program: Program, along: int) -> None:
     if before is None or after is None or before.ndim <= along or before.shape[along] % examples:
         return  # of examples nothing is said
     _check_numbers(before, "as it is")
-    apart = ((before - after).abs() > _TOLERATED * before[before.isfinite()].abs().max()).movedim(
-        along, 0
-    )
+    largest = before[before.isfinite()].abs().max()
+    apart = ((before - after).abs() > _TOLERATED * largest).movedim(along, 0)
     # Each may have several places: side by side, or one in every part.
-    if (
-        apart.unflatten(0, (examples, -1))[1:].any()
-        and apart.unflatten(0, (-1, examples))[:, 1:].any()
-    ):
+    side_by_side, in_parts = apart.unflatten(0, (examples, -1)), apart.unflatten(0, (-1, examples))
+    if side_by_side[1:].any() and in_parts[:, 1:].any():
         raise InputError(
             "what the network returns for an example depends on the others of its batch, also in "
             f"evaluation: dimension {along} of its inputs must count examples, in all its layers"
@@ -128,10 +126,15 @@ def _first_output(outputs: Any) -> Tensor | None:
     return next((out for out in pytree.tree_leaves(outputs) if isinstance(out, Tensor)), None)
 
 
-def _check_numbers(outputs: Any, when: str) -> None:
-    """Raise `InputError` if none of the outputs is a number: then they are equal to any others."""
+def is_number(outputs: Any) -> bool:
+    """Is some of the outputs one? Of nan and inf alone nothing can be compared."""
     found = [out for out in pytree.tree_leaves(outputs) if isinstance(out, Tensor)]
-    if found and not any(bool(out.isfinite().any()) for out in found):
+    return not found or any(bool(out.isfinite().any()) for out in found)
+
+
+def _check_numbers(outputs: Any, when: str) -> None:
+    """Raise `InputError` if none of the outputs is a number."""
+    if not is_number(outputs):
         raise InputError(
             f"{when} the network returns no numbers, only nan or inf, for inputs like those it was "
             "traced with: does it divide by something that can be zero?"
@@ -139,21 +142,18 @@ def _check_numbers(outputs: Any, when: str) -> None:
 
 
 @contextmanager
-def in_mode(network: nn.Module, *, training: bool = False) -> Iterator[None]:
-    """The network is in a mode, and computes as it is traced; every layer's own mode comes back.
+def as_traced(network: nn.Module, *, training: bool = False) -> Iterator[None]:
+    """The network is in a mode, and without torch's fast path for attention, as it is traced.
 
-    Without torch's fast path for attention, which leaves padded places at zero.
+    That leaves padded places at zero.
     """
-    were_training = [(module, module.training) for module in network.modules()]
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
-    network.train(training)
     try:
-        yield
+        with in_mode(network, training=training):
+            yield
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)
-        for module, was_training in were_training:
-            module.training = was_training
 
 
 def precision(network: nn.Module) -> tuple[torch.dtype, float]:

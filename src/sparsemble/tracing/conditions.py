@@ -21,7 +21,7 @@ from torch.utils import _pytree as pytree
 
 from sparsemble.programs import Blueprint, Program
 from sparsemble.programs.lengths import Expression, holds, numbers
-from sparsemble.tracing.checking import difference, in_mode, precision, tensors_in
+from sparsemble.tracing.checking import as_traced, difference, is_number, precision, tensors_in
 
 _TRIALS = 24
 """Other lengths that are tried at most,"""
@@ -80,18 +80,22 @@ class _Pair:
 
     def agree(self, positional: Sequence[Any], named: Mapping[str, Any]) -> bool | None:
         """Do they compute the same, in evaluation and in training? `None` if the network cannot."""
-        for training in (False, True):
-            found = []
-            for module in (self._network, self._program):
-                with torch.no_grad(), in_mode(module, training=training), torch.random.fork_rng([]):
-                    torch.manual_seed(0)
-                    try:
-                        found.append(module(*positional, **named))
-                    except Exception:
-                        return None if module is self._network else False
-            if not difference(*found) <= self._tolerated:
-                return False
-        return True
+        return self._agree_in(False, positional, named) and self._agree_in(True, positional, named)
+
+    def _agree_in(
+        self, training: bool, positional: Sequence[Any], named: Mapping[str, Any]
+    ) -> bool | None:
+        found = []
+        for module in (self._network, self._program):
+            with torch.no_grad(), torch.random.fork_rng([]), as_traced(module, training=training):
+                torch.manual_seed(0)
+                try:
+                    found.append(module(*positional, **named))
+                except Exception:  # whatever the network's author raises
+                    return None if module is self._network else False
+        if not is_number(found[0]):
+            return None
+        return difference(*found) <= self._tolerated
 
 
 def _under(blueprint: Blueprint, conditions: Sequence[Expression]) -> Blueprint:
