@@ -100,11 +100,13 @@ def test_the_dense_network_beside_it_is_the_best_of_its_snapshots(arrays):
     learned = sparsemble.learn(network(), (inputs[40:], targets[40:]), dense, validation=held)
     assert len(learned.ensemble) == 1
     assert learned.ensemble.cost.flops_ratio == 1
-    assert [record.step for record in learned.history.samples] == [55, 110, 165, 220]
+    # After 1/15, 3/15, 7/15 and all of 220 steps.
+    assert [record.step for record in learned.history.samples] == [15, 44, 103, 220]
     assert dense.chain.sampler.temperature == 0
     # Every snapshot is taken where the rate has just fallen from 0.3 to a fiftieth.
-    assert dense.chain.schedule(5) == pytest.approx(0.3)
-    assert dense.chain.schedule(5 - 1e-9) == pytest.approx(0.006)
+    for end in (20 / 15, 60 / 15, 140 / 15):
+        assert dense.chain.schedule(end + 1e-9) == pytest.approx(0.3)
+        assert dense.chain.schedule(end - 1e-9) == pytest.approx(0.006)
 
 
 def test_patience_ends_a_chain_early_and_resumes_to_the_same_bits(arrays, tmp_path):

@@ -38,6 +38,11 @@ from sparsemble.stages import RetrainSettings
             id="cyclical with a floor",
         ),
         pytest.param(
+            Cyclical(lr=0.8, period=2, growth=2),
+            {0: 0.8, 1: 0.4, 2: 0.8, 4: 0.4, 6: 0.8, 10: 0.4, 14: 0.8},
+            id="cyclical with growing cycles",
+        ),
+        pytest.param(
             Step(lr=1.0, factor=4.0, every=3),
             {0: 1.0, 2: 1.0, 2.99: 1.0, 3: 0.25, 5.5: 0.25, 6: 0.0625},
             id="step",
@@ -85,6 +90,7 @@ def test_a_cycle_never_falls_below_its_floor_nor_rises_above_its_rate():
         (Cyclical, {"lr": 0.1}, "missing setting 'period'"),
         (Cyclical, {"lr": 0.1, "period": 0}, "period = 0"),
         (Cyclical, {"lr": 0.1, "period": math.nan}, "period = nan"),
+        (Cyclical, {"lr": 0.1, "period": 5, "growth": 0.5}, "growth = 0.5"),
         (Cyclical, {"lr": 0.1, "period": 5, "floor": 1.0}, "floor = 1.0"),
         (Cyclical, {"lr": 0.1, "period": 5, "floor": -0.1}, "floor = -0.1"),
         (Step, {"lr": 0.1, "factor": 0.5}, "factor = 0.5"),

@@ -9,7 +9,7 @@ from sparsemble.data import ArrayBatches, as_dataset
 from sparsemble.errors import DivergedError, InputError
 from sparsemble.layouts import layout_of
 from sparsemble.priors import GroupSparse, NoPrior
-from sparsemble.samplers import Constant, PSGLDSettings, SGHMCSettings, SGLDSettings, Step
+from sparsemble.samplers import Constant, Cyclical, PSGLDSettings, SGHMCSettings, SGLDSettings, Step
 from sparsemble.stages import (
     Callback,
     ChainSettings,
@@ -317,6 +317,23 @@ def test_backward_collection_takes_the_last_iterates():
     assert steps == (17, 18, 19, 20)
 
 
+@pytest.mark.parametrize(
+    ("schedule", "burn_in", "samples", "expected"),
+    [
+        (Cyclical(lr=1, period=2.5), 0, None, (25, 50, 75, 100)),
+        (Cyclical(lr=1, period=10 / 7, growth=2), 0, None, (14, 43, 100)),
+        (Cyclical(lr=1, period=10 / 7, growth=2), 4, None, (43, 100)),
+        (Cyclical(lr=1, period=2.5), 0, 2, (75, 100)),
+        (Cyclical(lr=1, period=4), 0, None, (40, 80)),
+    ],
+)
+def test_cycles_give_a_sample_where_each_ends(schedule, burn_in, samples, expected):
+    chosen = settings(
+        collection="cycles", schedule=schedule, epochs=10, burn_in=burn_in, samples=samples
+    )
+    assert chosen.steps_to_collect(10) == expected
+
+
 def test_backward_samples_are_successive_iterates(data):
     chosen = settings(collection="backward", samples=3)
     samples = run(data, chosen)
@@ -328,6 +345,11 @@ def test_backward_samples_are_successive_iterates(data):
     [
         ({"epochs": 5, "burn_in": 5}, "give no sample"),
         ({"collection": "backward"}, "needs the number of samples"),
+        ({"collection": "cycles"}, "collection = cycles needs a cyclical schedule"),
+        (
+            {"collection": "cycles", "schedule": {"kind": "cyclical", "lr": 1, "period": 1e3}},
+            "give no sample",
+        ),
         ({"samples": 4}, "give only 2"),
         ({"batch_size": 0}, "batch_size = 0"),
         ({"epochz": 4}, "unknown setting 'epochz'; did you mean 'epochs'?"),

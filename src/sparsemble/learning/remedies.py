@@ -64,10 +64,11 @@ def longer_chain(recipe: Recipe) -> Remedy:
 
 
 def more_chains(recipe: Recipe) -> Remedy | None:
-    """As many samples, of twice as many chains; `None` if every sample has a chain of its own."""
+    """As many samples, of twice as many chains; `None` if every sample has a chain or a
+    cycle of its own."""
     chain = recipe.chain
     each = len(chain.steps_to_collect(chain.samples or 1))
-    if each == 1:
+    if each == 1 or chain.collection == "cycles":
         return None
     fewer = (each + 1) // 2
     changes = [Change("chain.chains", chain.chains, 2 * chain.chains)]

@@ -14,6 +14,9 @@ from sparsemble.errors import InputError
 from sparsemble.extensions import import_path, open_union
 from sparsemble.settings import Positive, Settings
 
+_ROUNDING = 1e-9
+"""What the sum of several cycles may be off."""
+
 Factor = Annotated[float, Field(ge=1, allow_inf_nan=False)]
 
 
@@ -79,19 +82,41 @@ class Polynomial(Schedule):
 
 
 class Cyclical(Schedule):
-    """Cosine from `lr` down to `lr·floor`, anew every `period` epochs (Zhang et al. 2020)."""
+    """Cosine from `lr` down to `lr·floor`, again and again (Zhang et al. 2020)."""
 
     kind: Literal["cyclical"] = "cyclical"
     lr: Positive
     """The learning rate, at the start."""
-    period: Positive
-    """Epochs of a cycle."""
+    period: Annotated[float, Field(ge=0.01, allow_inf_nan=False)]
+    """Epochs of a cycle, the first if they grow."""
+    growth: Annotated[float, Field(ge=1, le=100)] = 1.0
+    """How many times as long a cycle is as the one before."""
     floor: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Share of the rate at a cycle's end."""
 
+    def ends(self, epochs: float) -> list[float]:
+        """When the cycles end that are complete after so many epochs."""
+        found: list[float] = []
+        while (end := self._end(len(found) + 1)) <= epochs * (1 + _ROUNDING):
+            found.append(end)
+        return found
+
+    def _end(self, cycles: int) -> float:
+        if self.growth == 1:
+            return cycles * self.period
+        return self.period * (self.growth**cycles - 1) / (self.growth - 1)
+
+    def _cycle(self, epoch: float) -> int:
+        """How many cycles came before."""
+        if self.growth == 1:
+            return int(epoch // self.period)
+        return int(math.log1p(epoch / self.period * (self.growth - 1)) / math.log(self.growth))
+
     def __call__(self, epoch: float) -> float:
         """The rate within the current cycle."""
-        phase = (epoch % self.period) / self.period
+        number = self._cycle(epoch)
+        began = self._end(number)
+        phase = (epoch - began) / (self._end(number + 1) - began)
         swing = (1 + math.cos(math.pi * phase)) / 2
         return self.lr * (self.floor + (1 - self.floor) * swing)
 

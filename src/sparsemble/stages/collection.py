@@ -3,15 +3,17 @@
 *Means*: the mean of the weights over every `interval` epochs after `burn_in`, the default.
 *Thinned*: the iterates at the end of every interval, because samples far apart are less correlated.
 *Backward*: the last `samples` iterates.
+*Cycles*: the iterates at the end of every cycle of a cyclical schedule, where its rate is lowest.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from sparsemble.errors import InputError
 
-Collection = Literal["means", "thinned", "backward"]
+Collection = Literal["means", "thinned", "backward", "cycles"]
 
 
 def collection_steps(
@@ -22,8 +24,11 @@ def collection_steps(
     interval: int,
     samples: int | None,
     steps_per_epoch: int,
+    cycles: Sequence[float] | None = None,
 ) -> tuple[int, ...]:
     """The numbers of the steps after which a sample is taken.
+
+    `cycles` are the epochs after which a cycle of the schedule ends, if it has such.
 
     >>> points = collection_steps(collection="thinned", epochs=100, burn_in=10, interval=5,
     ...                           samples=None, steps_per_epoch=600)
@@ -40,7 +45,13 @@ def collection_steps(
                 f"each has fewer iterates after its burn-in of {burn_in}"
             )
         return tuple(range(first, epochs * steps_per_epoch + 1))
-    points = tuple(e * steps_per_epoch for e in range(burn_in + interval, epochs + 1, interval))
+    if collection == "cycles":
+        if cycles is None:
+            raise InputError("collection = cycles needs a cyclical schedule")
+        ends = (round(end * steps_per_epoch) for end in cycles if end > burn_in)
+        points = tuple(dict.fromkeys(max(end, 1) for end in ends))
+    else:
+        points = tuple(e * steps_per_epoch for e in range(burn_in + interval, epochs + 1, interval))
     if samples is not None:
         if len(points) < samples:
             raise InputError(

@@ -15,7 +15,7 @@ from sparsemble.devices import usable_device
 from sparsemble.errors import CorruptFileError
 from sparsemble.members import Member
 from sparsemble.priors import Prior
-from sparsemble.samplers import AnySampler, AnySchedule, SGLDSettings
+from sparsemble.samplers import AnySampler, AnySchedule, Cyclical, SGLDSettings
 from sparsemble.seeds import derive
 from sparsemble.settings import Positive, Settings
 from sparsemble.stages.averaging import is_useless, loss_of
@@ -35,8 +35,6 @@ from sparsemble.stages.updates import PriorStep, Update
 from sparsemble.structure import Layout
 from sparsemble.tasks import Task
 
-"""A network, or a function that makes a freshly initialised one."""
-
 
 class ChainSettings(Settings):
     """How the posterior is sampled; the defaults are the paper's for MNIST, but for T."""
@@ -50,7 +48,8 @@ class ChainSettings(Settings):
     chains: Annotated[int, Field(ge=1)] = 1
     """Independent chains."""
     collection: Collection = "means"
-    """Means of the weights over every interval, the iterates at its end, or the last iterates."""
+    """Means of the weights over every interval, the iterates at its end, the last iterates, or
+    those at the end of every cycle of the schedule."""
     average_every: Annotated[int, Field(ge=1)] = 5
     """Steps between the iterates that a mean is made of."""
     every: Annotated[int, Field(ge=1)] = 1
@@ -97,6 +96,7 @@ class ChainSettings(Settings):
             interval=self.interval,
             samples=self.samples,
             steps_per_epoch=steps_per_epoch,
+            cycles=self.schedule.ends(self.epochs) if isinstance(self.schedule, Cyclical) else None,
         )
 
 
