@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.utils import parametrizations
 
 from sparsemble.errors import InputError
 from sparsemble.programs.writing import blueprint_from_json, blueprint_to_json
@@ -47,6 +49,8 @@ def gated(h: Tensor) -> Tensor:
         (gated, 32, False),
         (lambda h: h * torch.ones(h.shape[1], 1), 16, False),
         (lambda h: h / (1 + h.std(1, keepdim=True)), 16, False),
+        (lambda h: h + F.pad(h, (0, 0, 1, -1)), 16, False),
+        (lambda h: F.pad(h, (0, 0, 2, 1), value=0.5), 16, False),
     ],
 )
 def test_units_stay_or_go_and_the_rest_is_right(
@@ -217,3 +221,42 @@ def test_a_dict_of_inputs_may_have_any_order() -> None:
     program = describe(network, {"left": left, "right": right}).program
     found = program({"right": right, "left": left})
     torch.testing.assert_close(found, network({"left": left, "right": right}))
+
+
+@pytest.mark.parametrize(
+    ("layer", "message"),
+    [
+        (lambda: nn.utils.weight_norm(nn.Linear(8, 8)), "use torch.nn.utils.parametrizations"),
+        (lambda: nn.utils.spectral_norm(nn.Linear(8, 8)), "layer '0' has a spectral_norm"),
+        (lambda: parametrizations.spectral_norm(nn.Linear(8, 8)), "layer '0' has a spectral_norm"),
+        (lambda: nn.BatchNorm1d(8, momentum=None), "layer '0' has momentum=None"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*weight_norm. is deprecated:FutureWarning")
+def test_layers_that_cannot_be_traced_are_named(
+    layer: Callable[[], nn.Module], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        describe(nn.Sequential(layer(), nn.ReLU(), nn.Linear(8, 3)), torch.randn(3, 8))
+
+
+def test_weights_that_are_normed_by_a_parametrisation_are_traced() -> None:
+    layer = parametrizations.weight_norm(nn.Linear(8, 16))
+    describe(nn.Sequential(layer, nn.ReLU(), nn.Linear(16, 3)), torch.randn(3, 8))
+
+
+def test_a_loop_over_examples_is_refused() -> None:
+    def loop(h: Tensor) -> Tensor:
+        return torch.stack([h[k] for k in range(len(h))])
+
+    with pytest.raises(InputError, match="something else for another number of examples"):
+        describe(Odd(loop), torch.randn(3, 6, 8))
+
+
+def test_outputs_that_nothing_learned_are_refused() -> None:
+    class Detached(Odd):
+        def forward(self, x: Tensor) -> Tensor:
+            return super().forward(x).detach()
+
+    with pytest.raises(InputError, match="no output of the network depends on a weight"):
+        describe(Detached(lambda h: h), torch.randn(3, 6, 8))

@@ -114,8 +114,8 @@ WHY = {
     "data_dependent_branch": "depends on the values of its data.*refused.py:18",
     "repeated_by_item": "depends on the values of its data.*refused.py:30",
     "scaled_by_item": r"depends on the values of its data.*refused.py\", line 45",
-    "packed_lstm": "packs sequences",
-    "softmax_output": "ends in a softmax: networks return logits.*remove this layer",
+    "packed_lstm": "packs sequences.*refused.py:5[5-8]",
+    "softmax_output": "3 ends in a softmax: networks return logits.*remove this layer",
     "time_first": "depends on the others of its batch",
 }
 

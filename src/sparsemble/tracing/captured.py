@@ -168,10 +168,11 @@ def _refuse_softmax(result: fx.Node) -> None:
     """Networks return logits."""
     for node in result.all_input_nodes[:1]:
         if node.target is torch.ops.aten.softmax.int:
-            where = module_path(node)
+            where, line = module_path(node), user_line(node)
             raise InputError(
                 f"{where or 'the network'} ends in a {operation_name(node)}: networks return "
-                "logits, the ensemble turns them into probabilities itself; remove this layer"
+                "logits, the ensemble turns them into probabilities itself; remove "
+                f"{line or 'this layer'}"
             )
 
 

@@ -176,6 +176,8 @@ def check_training(program: Program) -> None:
             ]
             if learned:
                 torch.stack([one.real for one in learned]).sum().backward()
+            elif any(weight.requires_grad for weight in learner.parameters()):
+                raise InputError("no output of the network depends on a weight that can learn")
     except RuntimeError as error:
         raise InputError(
             f"the network was traced, but cannot be trained as it was: {error}"

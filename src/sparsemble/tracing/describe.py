@@ -23,6 +23,7 @@ from sparsemble.tracing.checking import (
 from sparsemble.tracing.conditions import relaxed
 from sparsemble.tracing.layouts import layout_of
 from sparsemble.tracing.rectangles import settle
+from sparsemble.tracing.refused_layers import check_layers
 from sparsemble.tracing.resizing import program_graph
 from sparsemble.tracing.spaces import Spaces, UnevenError, find_spaces
 from sparsemble.tracing.walk import Walk
@@ -103,6 +104,7 @@ def trace(
     _check_inputs(leaves)
     if empty := [name for name, p in network.named_parameters() if p.is_meta]:
         raise InputError(f"the weights ({empty[0]}, …) are on the meta device: give them numbers")
+    check_layers(network)
     evaluating, training = _captured(network, inputs, named)
     walk, other_walk = _walked(evaluating, leaves, examples), _walked(training, leaves, examples)
     while True:

@@ -74,10 +74,10 @@ def export(
         return program, any_length
     except _ManyQuestionsError:
         return export(network, inputs, named, any_length=False)
-    except PackedSequenceError:
+    except PackedSequenceError as error:
         raise InputError(
             f"{type(network).__name__} packs sequences, which cannot be traced: give padded ones, "
-            "and their lengths or a mask as a further input"
+            f"and their lengths or a mask as a further input{_at(error)}"
         ) from None
     except Exception as error:
         raise InputError(_why(network, error)) from error
@@ -181,7 +181,10 @@ def _why(network: nn.Module, error: Exception) -> str:
         what = f"it returns a {found.group(1).rpartition('.')[2]}: only tensors can be returned, "
         what += "and tuples, lists and dicts of them"
     elif "dynamic" in text or "specializ" in text or "Constraints violated" in text:
-        what = "its batch dimension must be the first of every input, and may have any size"
+        what = (
+            "it computes something else for another number of examples (a loop over them, len(x), "
+            "or a batch dimension that is not the first of every input)"
+        )
     else:
         what = first
     return f"{name} cannot be traced: {what}{_at(error)}"

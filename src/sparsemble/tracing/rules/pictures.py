@@ -34,13 +34,19 @@ def within_channels(walk: Walk, node: fx.Node, x: Value, *rest: Any, **named: An
 
 @rule("constant_pad_nd", "pad", "reflection_pad1d", "reflection_pad2d", "replication_pad2d")
 def pad(walk: Walk, node: fx.Node, x: Value, widths: Any, *rest: Any, **named: Any) -> Labels:
-    """Padding of space, not of channels: those of a padded dimension become one unit."""
-    return _over_space(walk, x, len(widths) // 2)
+    """Units go on as they are; those along a dimension that is made longer become one."""
+    last = walk.labelled(x).ndim - 1
+    sides = enumerate(zip(widths[::2], widths[1::2], strict=True))
+    return _joined(walk, x, tuple(last - k for k, both in sides if any(w != 0 for w in both)))
 
 
 def _over_space(walk: Walk, x: Value, space: int) -> Labels:
-    labels = walk.labelled(x)
-    own = walk.atoms.along(labels, tuple(range(labels.ndim - space, labels.ndim)))
+    last = walk.labelled(x).ndim
+    return _joined(walk, x, tuple(range(last - space, last)))
+
+
+def _joined(walk: Walk, x: Value, dims: tuple[int, ...]) -> Labels:
+    own = walk.atoms.along(walk.labelled(x), dims)
     if isinstance(walk.result, Tensor):
         return own.expand(walk.result.shape)
     return [own.expand(part.shape) for part in walk.result]
