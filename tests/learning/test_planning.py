@@ -189,3 +189,14 @@ def test_data_too_few_to_set_some_aside_are_refused():
     inputs, targets = torch.zeros(1, 4), torch.zeros(1, dtype=torch.long)
     with pytest.raises(InputError, match="none is left for validation"):
         sparsemble.learn(network, (inputs, targets), budget=Budget(flops=1.0))
+
+
+def test_so_many_epochs_can_be_asked_for(arrays, monkeypatch):
+    monkeypatch.undo()  # neither trials nor chain are longer than that
+    recipe = sparsemble.plan(network, arrays, Budget(flops=1.0), epochs=3)
+    assert recipe.chain.epochs == 3
+    assert recipe.chain.steps_to_collect(1) == (3,)
+    with pytest.raises(InputError, match="epochs = 0: give a whole number"):
+        sparsemble.plan(network, arrays, Budget(flops=1.0), epochs=0)
+    with pytest.raises(InputError, match="how long it takes"):
+        sparsemble.learn(network, arrays, recipe, epochs=3)

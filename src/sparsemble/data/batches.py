@@ -33,7 +33,10 @@ class Batches(Protocol):
 
 
 class ArrayBatches:
-    """Mini-batches of arrays held in memory, in a fresh order every epoch."""
+    """Mini-batches of arrays held in memory, in a fresh order every epoch.
+
+    Examples with weights are drawn as often as is due to them: the mean loss is then weighted.
+    """
 
     def __init__(
         self, data: Dataset, batch_size: int, seed: int, dtype: torch.dtype | None = None
@@ -41,10 +44,11 @@ class ArrayBatches:
         inputs = data.scaled()
         self.inputs = inputs if dtype is None else inputs.to(dtype)
         self.targets = data.targets
-        self.batch_size = min(batch_size, len(data))
+        self.weights = data.weights
         self.seed = seed
-        self.num_data = len(data)
-        self.steps = -(-len(data) // self.batch_size)
+        self.num_data = len(data) if data.weights is None else int(data.weights.count_nonzero())
+        self.batch_size = min(batch_size, self.num_data)
+        self.steps = -(-self.num_data // self.batch_size)
 
     def epoch(
         self, number: int, start: int = 0, variant: int = 0
@@ -52,9 +56,27 @@ class ArrayBatches:
         """The batches of epoch `number` from `start` on; `variant` changes their order."""
         seed = derive(self.seed, "epoch", number, variant)
         generator = torch.Generator().manual_seed(seed)
-        order = torch.randperm(self.num_data, generator=generator)
+        order = torch.randperm(len(self.targets), generator=generator)
+        if self.weights is not None:
+            drawn = order.repeat_interleave(copies(self.weights[order], self.num_data, generator))
+            order = drawn[torch.randperm(len(drawn), generator=generator)]
         for rows in order.split(self.batch_size)[start:]:
             yield self.inputs.index_select(0, rows), self.targets.index_select(0, rows)
+
+
+def copies(weights: Tensor, total: int, generator: torch.Generator | None = None) -> Tensor:
+    """How often examples are taken, `total` in all, so that each counts by its weight.
+
+    Each is taken the number of times that is due to it, rounded up or down so that it is right on
+    average over what the generator draws; without one, always in the same way.
+
+    >>> copies(torch.tensor([1.0, 0.0, 2.0, 0.5, 0.5]), 4)
+    tensor([1, 0, 2, 1, 0])
+    """
+    due = weights.double().cumsum(0)
+    start = 0.5 if generator is None else float(torch.rand((), generator=generator))
+    edges = (due / due[-1] * total + start).floor().long()
+    return edges.diff(prepend=edges.new_zeros(1))
 
 
 class LoaderBatches:

@@ -33,6 +33,8 @@ class Dataset:
     feature_names: tuple[str, ...] | None = None
     scaling: Scaling = field(default_factory=Scaling.none)
     target_names: tuple[str, ...] | None = None
+    weights: Tensor | None = None
+    """How much each example counts, beside the others; by default all the same."""
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -50,7 +52,22 @@ class Dataset:
 
     def pick(self, part: slice | Tensor) -> Dataset:
         """Some of the examples."""
-        return replace(self, inputs=self.inputs[part], targets=self.targets[part])
+        weights = None if self.weights is None else self.weights[part]
+        return replace(self, inputs=self.inputs[part], targets=self.targets[part], weights=weights)
+
+    def weighed(self, weights: Any, source: str = "the data") -> Dataset:
+        """The same examples, each of which counts as much as its weight says.
+
+        Args:
+            weights: One number for each, 0 or more; only their proportions matter.
+            source: Where they come from, for messages.
+        """
+        found = as_numbers(weights, f"{source}, weights").squeeze(1)
+        if found.shape != (len(self),) or bool((found < 0).any()) or not bool(found.any()):
+            raise InputError(
+                f"{source}: weights must be {len(self)} numbers, none below 0 and not all 0"
+            )
+        return replace(self, weights=found)
 
 
 @dataclass(frozen=True)

@@ -97,6 +97,7 @@ def learn(
     baseline: int | None = None,
     augment: Augmentation | Callable[[Tensor], Tensor] | None = None,
     seed: int = 0,
+    epochs: int | None = None,
     task: Task | None = None,
     layout: Layout | None = None,
     folder: str | Path | None = None,
@@ -123,6 +124,8 @@ def learn(
             with a recipe none.
         augment: Without a recipe: how inputs are perturbed while training.
         seed: Without a recipe: everything random follows from it.
+        epochs: Without a recipe: how long a chain is at most, and trials at that length; by default
+            as long as is usual for so many examples.
         task: What is predicted; by default the recipe's, or else what the data are for:
             `LanguageModelling` for a `Corpus`, `Regression` for a `Dataset` of numbers,
             `Classification` for anything else.
@@ -149,12 +152,14 @@ def learn(
         baseline = 1 if baseline is None else baseline
         trials = None if folder is None else RunFolder(Path(folder)).trials
         recipe = _known_recipe(folder) or given.plan(
-            budget or Budget(flops=1.0), augment, seed, trials
+            budget or Budget(flops=1.0), augment, seed, epochs, trials
         )
     elif not isinstance(recipe, Recipe):
         raise InputError(f"recipe of type {type(recipe).__name__}: load_recipe() makes one")
-    elif budget is not None or augment is not None:
-        raise InputError("a recipe says itself what it prunes to and how inputs are perturbed")
+    elif budget is not None or augment is not None or epochs is not None:
+        raise InputError(
+            "a recipe says itself what it prunes to, how inputs are perturbed and how long it takes"
+        )
     run = _run_folder(folder, samples_folder, recipe)
     if not baseline:
         return given.learn(recipe, run)
@@ -187,6 +192,7 @@ class _Given:
         budget: Budget,
         augment: Augmentation | Callable[[Tensor], Tensor] | None,
         seed: int,
+        epochs: int | None,
         trials: Path | None,
     ) -> Recipe:
         """A recipe for a budget; trials are kept in a folder."""
@@ -196,6 +202,7 @@ class _Given:
             budget,
             augment=augment,
             seed=seed,
+            epochs=epochs,
             task=self.task,
             layout=self.layout,
             num_data=self.num_data,

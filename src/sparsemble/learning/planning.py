@@ -81,6 +81,7 @@ def plan(
     *,
     augment: Augmentation | Callable[[Tensor], Tensor] | None = None,
     seed: int = 0,
+    epochs: int | None = None,
     task: Task | None = None,
     layout: Layout | None = None,
     num_data: int | None = None,
@@ -98,6 +99,7 @@ def plan(
         budget: What the ensemble may cost.
         augment: How inputs are perturbed.
         seed: Of the trials, and of the recipe.
+        epochs: As for `learn`.
         task: As for `learn`.
         layout: As for `learn`.
         num_data: As for `learn`.
@@ -107,6 +109,8 @@ def plan(
         folder: Where trials are kept, so that none is run again if planning is stopped.
         tracer: Has traced the network already, perhaps.
     """
+    if epochs is not None and (not isinstance(epochs, int) or epochs < 1):
+        raise InputError(f"epochs = {epochs!r}: give a whole number, 1 at least")
     task = task or task_for(data)
     if augment is not None and not isinstance(augment, Augmentation):
         augment = augmentation_of(augment)
@@ -126,7 +130,7 @@ def plan(
     if splits[0].training.judged() is None:
         raise InputError("settings are chosen on validation data: give some")
     trials = Trials(splits, seed=seed, device=device, callback=callback, folder=folder)
-    planner = Planner(splits[0].training, trials, augment=augment, seed=seed)
+    planner = Planner(splits[0].training, trials, augment=augment, seed=seed, epochs=epochs)
     weights = budget.weights(splits[0].dense_cost)
     return planner.recipe(
         PruneSettings(flops=flops, parameters=weights, latency=budget.latency, steps=_ROUNDS)
@@ -150,15 +154,23 @@ class Planner:
         trials: Run for every setting that is looked for.
         augment: How inputs are perturbed, in chain and retraining.
         seed: Of the recipe.
+        epochs: How long a chain is at most; by default as long as is usual.
     """
 
     def __init__(
-        self, training: Training, trials: Trials, *, augment: Augmentation | None, seed: int
+        self,
+        training: Training,
+        trials: Trials,
+        *,
+        augment: Augmentation | None,
+        seed: int,
+        epochs: int | None = None,
     ) -> None:
         self._trials = trials
         self._batch_size = training.usual_batch_size()
         self._augment = augment
         self._seed = seed
+        self._epochs = epochs
         self._batches = training.batches(self._batch_size)
 
     def recipe(self, prune: PruneSettings) -> Recipe:
@@ -166,7 +178,8 @@ class Planner:
         lr = self._lr()
         penalty, temperature = self._penalty_and_temperature(lr)
         steps = self._batches.steps
-        window = max(round(self._length() / _WINDOWS), 1)
+        windows = min(self._length(), _WINDOWS)
+        window = round(self._length() / windows)
         return Recipe(
             name="automatic",
             seed=self._seed,
@@ -175,9 +188,9 @@ class Planner:
                 sampler=SGLDSettings(temperature=temperature, noise="rademacher"),
                 schedule=Constant(lr=lr),
                 batch_size=self._batch_size,
-                epochs=window * _WINDOWS,
-                chains=2 if window * _WINDOWS * steps <= _SHORT else 1,
-                burn_in=window * 2,
+                epochs=window * windows,
+                chains=2 if window * windows * steps <= _SHORT else 1,
+                burn_in=window * min(2, windows - 1),
                 interval=window,
                 average_every=_EVERY,
                 every=_EVERY if steps * window >= 10 * _EVERY else 1,
@@ -201,6 +214,8 @@ class Planner:
 
     def _length(self) -> int:
         """Epochs at most: many for small data, which are quickly gone through."""
+        if self._epochs is not None:
+            return self._epochs
         steps = self._batches.steps
         return round(min(max(50_000 / steps, 12), max(200, 4000 / steps)))
 
@@ -247,7 +262,7 @@ class Planner:
     def _trial(self, lr: float, temperature: float, prior: Prior) -> Trial | None:
         """A short chain by these settings; `None` if it diverged."""
         whole = self._length() * self._batches.steps
-        steps = min(max(whole / 8, _FEWEST_STEPS), _MOST_STEPS)
+        steps = min(max(whole / 8, _FEWEST_STEPS), _MOST_STEPS, whole)
         epochs = max(math.ceil(steps / 2 / self._batches.steps), 1)
         settings = ChainSettings(
             sampler=SGLDSettings(temperature=temperature, noise="rademacher"),

@@ -33,7 +33,7 @@ from sparsemble.data import (
     Scaling,
     as_dataset,
 )
-from sparsemble.data.batches import in_fixed_order
+from sparsemble.data.batches import copies, in_fixed_order
 from sparsemble.data.dataset import (
     About,
     any_inputs,
@@ -235,12 +235,12 @@ class ExampleTask(Task):
         if isinstance(data, TensorDataset):
             data = data.tensors
         if isinstance(data, Dataset):
-            about = About.of(data)
+            inputs, about = data.inputs, About.of(data)
             if self.input_parts is not None:
                 inputs = arranged(data.inputs, self.input_parts, source)
                 about = replace(about, feature_names=None, scaling=None)
-                return self.dataset(inputs, data.targets, about, source)
-            return self.dataset(data.inputs, data.targets, about, source)
+            found = self.dataset(inputs, data.targets, about, source)
+            return found if data.weights is None else found.weighed(data.weights, source)
         if isinstance(data, IterableDataset):
             raise InputError(f"{source}: give an IterableDataset as a DataLoader, with num_data")
         if isinstance(data, DataLoader | TorchDataset):
@@ -287,6 +287,8 @@ class ExampleTask(Task):
         """Examples in the order they come; features and targets are matched by name."""
         given = self._opened(data, name)
         if isinstance(given, Dataset):
+            if given.weights is not None:
+                given = replace(given.pick(_repeated(given.weights)), weights=None)
             names = given.feature_names if self.feature_names is not None else None
             inputs = self.inputs(given.inputs, names, name)
             targets = self.known_targets(given, name)
@@ -432,6 +434,13 @@ def _notices_fractions(network: nn.Module, numbers: Tensor) -> bool:
     return not torch.equal(plain, other)
 
 
+def _repeated(weights: Tensor) -> Tensor:
+    """The places of examples to be scored, each as often as is due to its weight."""
+    return torch.arange(len(weights)).repeat_interleave(
+        copies(weights, int(weights.count_nonzero()))
+    )
+
+
 def _is_empty(data: Any) -> bool:
     """Is it known to hold nothing? What streams may not know its length."""
     try:
@@ -511,6 +520,8 @@ class ExampleTraining:
         if isinstance(self._data, Dataset):
             scaling = self._data.scaling
             given = [self._data.inputs, self._data.targets, scaling.shift, scaling.factor]
+            if self._data.weights is not None:
+                given.append(self._data.weights)
         else:
             batches = self.batches(1)
             digest.update(f"{batches.num_data} {batches.steps}".encode())
@@ -541,8 +552,7 @@ class ExampleTraining:
             name, data, seen = "training examples", self._data, True
         else:
             return None
-        part = replace(data, inputs=data.inputs[:_WATCHED], targets=data.targets[:_WATCHED])
-        return replace(self.task.evaluation(part, name), seen=seen)
+        return replace(self.task.evaluation(data.pick(slice(_WATCHED)), name), seen=seen)
 
 
 def _tensors(given: Sequence[Inputs]) -> Iterator[Tensor]:
