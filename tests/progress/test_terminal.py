@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import io
 
 from rich.console import Console
 
 from sparsemble.data import digits
 from sparsemble.learning import learn
+from sparsemble.nets import feedforward
+from sparsemble.progress.showing import shown_if
 from sparsemble.progress.terminal import TerminalProgress
 from sparsemble.recipes import load_recipe
-from sparsemble.stages import Rollback, Shed
+from sparsemble.stages import Callback, Rollback, Shed
 
 QUICK = {
     "chain.chains": 2,
@@ -28,7 +31,8 @@ def shown(terminal: bool) -> str:
     )
     progress = TerminalProgress(console, "digits", lines_every=0)
     recipe = load_recipe("digits", QUICK)
-    learn(lambda: recipe.network.build(64, 10), digits()[0], recipe, callback=progress)
+    network = functools.partial(recipe.network.build, 64, 10)
+    learn(network, digits()[0], recipe, callback=progress, progress=False)
     progress.rolled_back(Rollback("chain", 0, 25, "loss 9", 15, 1, 0.5), lambda: None)
     progress.close()
     return out.getvalue()
@@ -67,3 +71,30 @@ def test_how_much_of_a_network_is_left_is_that_of_the_chain_under_way():
     progress.stepped(1, 2, 1.0, lambda: None)
     lines = [line for line in out.getvalue().splitlines() if "sampling" in line]
     assert sum("70 % of the FLOPs left" in line for line in lines) == 1
+
+
+def test_python_shows_progress_where_somebody_may_look():
+    callback = Callback()
+    for wanted, terminal, is_shown in [
+        (None, True, True),
+        (None, False, False),
+        (True, False, True),
+        (False, True, False),
+    ]:
+        console = Console(file=io.StringIO(), force_terminal=terminal)
+        with shown_if(wanted, callback, "learning", console) as told:
+            assert (told is callback) == (not is_shown)
+
+
+def test_the_caller_is_told_besides_what_is_shown(capsys):
+    seen = []
+
+    class Count(Callback):
+        def epoch_ended(self, record):
+            seen.append(record.epoch)
+
+    train, _ = digits()
+    network = feedforward(64, [8], 10)
+    learn(network, train, load_recipe("digits", QUICK), callback=Count(), progress=True)
+    assert seen
+    assert capsys.readouterr().out == ""

@@ -62,9 +62,9 @@ def results_console() -> Any:
 
 def progress_console(*, quiet: bool = False) -> Any:
     """Where progress goes: out of the way of results that are piped on."""
-    from rich.console import Console
+    from sparsemble.progress import console
 
-    return Console(highlight=False, markup=False, soft_wrap=True, stderr=True, quiet=quiet)
+    return console.progress_console(quiet=quiet)
 
 
 def as_text(value: Any) -> str:

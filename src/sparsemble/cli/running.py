@@ -90,7 +90,8 @@ def _planned(
 ) -> Recipe:
     """The recipe that trials find for a budget."""
     from sparsemble.ensemble import Budget
-    from sparsemble.results.running import planned, shown
+    from sparsemble.progress.showing import shown
+    from sparsemble.results.running import planned
 
     limits: Budget = Budget.read(parsed_changes(budget.split(",")), source="--budget")
     with shown(console, f"{recipe.name}, trials") as callback:
@@ -143,9 +144,9 @@ def _run(
 ) -> None:
     """Run a recipe and what it is compared with; print what came out."""
     from sparsemble.errors import InterruptedRunError
+    from sparsemble.progress.showing import shown
     from sparsemble.recipes.baselines import baseline_of
     from sparsemble.results.beside import is_complete, run_compared
-    from sparsemble.results.running import shown
     from sparsemble.results.summary import summary
     from sparsemble.runs.folder import RunFolder
 

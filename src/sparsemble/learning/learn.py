@@ -33,6 +33,7 @@ from sparsemble.learning.planning import plan
 from sparsemble.learning.spending import StageCost, TrainingCost, training_cost
 from sparsemble.learning.trials import trials_cost
 from sparsemble.processes.interrupts import stop_requests
+from sparsemble.progress.showing import shown_if
 from sparsemble.recipes import Recipe
 from sparsemble.recipes.baselines import dense_recipe
 from sparsemble.runs.disk import check_disk, disk_needed
@@ -106,6 +107,7 @@ def learn(
     validation: Any = None,
     device: str | torch.device = "cpu",
     callback: Callback | None = None,
+    progress: bool | None = None,
 ) -> Learned:
     """Learn a sparse structured ensemble.
 
@@ -140,20 +142,21 @@ def learn(
             watch, training data do.
         device: Where to compute.
         callback: Told what happens, to the dense networks as well.
+        progress: Show how far it is, and how it goes? By default on a terminal and in a notebook.
     """
     if task is not None and not isinstance(task, Task):
         raise InputError(f"task = {task!r}: give a task, as Regression(), not its class or name")
     task = task or (recipe.task if isinstance(recipe, Recipe) else None) or task_for(data)
     if baseline is not None and (not isinstance(baseline, int) or baseline < 0):
         raise InputError(f"baseline = {baseline!r}: give a number of dense networks, or 0 for none")
-    device, callback = usable_device(device), callback or Callback()
-    given = _Given(network, data, task, layout, num_data, validation, device, callback)
+    given = _Given(network, data, task, layout, num_data, validation, usable_device(device))
     if recipe is None:
         baseline = 1 if baseline is None else baseline
         trials = None if folder is None else RunFolder(Path(folder)).trials
-        recipe = _known_recipe(folder) or given.plan(
-            budget or Budget(flops=1.0), augment, seed, epochs, trials
-        )
+        with shown_if(progress, callback, "learning") as told:
+            recipe = _known_recipe(folder) or given.telling(told).plan(
+                budget or Budget(flops=1.0), augment, seed, epochs, trials
+            )
     elif not isinstance(recipe, Recipe):
         raise InputError(f"recipe of type {type(recipe).__name__}: load_recipe() makes one")
     elif budget is not None or augment is not None or epochs is not None:
@@ -161,14 +164,17 @@ def learn(
             "a recipe says itself what it prunes to, how inputs are perturbed and how long it takes"
         )
     run = _run_folder(folder, samples_folder, recipe)
-    if not baseline:
-        return given.learn(recipe, run)
-    dense = dense_recipe(recipe, baseline)
-    given.fit(dense)  # before anything is learned
-    learned = given.learn(recipe, run)
+    dense = dense_recipe(recipe, baseline) if baseline else None
+    if dense is not None:
+        given.fit(dense)  # before anything is learned
+    with shown_if(progress, callback, "learning") as told:
+        learned = given.telling(told).learn(recipe, run)
+    if dense is None:
+        return learned
     beside = None if run is None else RunFolder(run.baseline, code=recipe.code)
     try:
-        return replace(learned, dense=given.learn(dense, beside))
+        with shown_if(progress, callback, "dense, to compare with") as told:
+            return replace(learned, dense=given.telling(told).learn(dense, beside))
     except DivergedError:  # that is no reason to lose the ensemble
         return learned
 
@@ -184,8 +190,12 @@ class _Given:
     num_data: int | None
     validation: Any
     device: torch.device
-    callback: Callback
+    callback: Callback = field(default_factory=Callback)
     tracer: Tracer = field(default_factory=Tracer)
+
+    def telling(self, callback: Callback) -> _Given:
+        """The same, watched by a callback."""
+        return replace(self, callback=callback)
 
     def plan(
         self,

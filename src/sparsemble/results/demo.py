@@ -17,8 +17,8 @@ from rich.console import Console
 from sparsemble.data import digits
 from sparsemble.ensemble import EnsembleCost
 from sparsemble.learning import learn
+from sparsemble.progress.showing import shown
 from sparsemble.recipes import load_recipe
-from sparsemble.results.running import shown
 from sparsemble.results.tables import Table
 from sparsemble.tasks import Metric, Score
 
@@ -48,7 +48,7 @@ def demonstrate(console: Console, repeats: int = _REPEATS) -> tuple[Table, str]:
         train, test = digits(seed)
         own = recipe.model_copy(update={"seed": seed})
         with shown(console, f"repeat {seed + 1} of {repeats}") as callback:
-            learned = learn(network, train, own, baseline=1, callback=callback)
+            learned = learn(network, train, own, baseline=1, callback=callback, progress=False)
         assert learned.dense is not None
         dense, ours = (each.ensemble.evaluate(test) for each in (learned.dense, learned))
         found.append(Repeat(dense, ours, learned.ensemble.cost))

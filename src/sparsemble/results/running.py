@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from torch import nn
 
@@ -15,18 +13,12 @@ from sparsemble.ensemble import Budget
 from sparsemble.errors import InputError
 from sparsemble.learning import Learned, learn, plan
 from sparsemble.learning.fitting import Fitted, fit, held_out
-from sparsemble.processes.workers import is_worker
-from sparsemble.progress.tensorboard import TensorBoard
-from sparsemble.progress.terminal import TerminalProgress
 from sparsemble.recipes import Recipe
 from sparsemble.results.result import Result, known_result, write_result
 from sparsemble.runs import RunFolder, provenance
-from sparsemble.stages import Callback, Callbacks
+from sparsemble.stages import Callback
 from sparsemble.structure import Layout
 from sparsemble.tasks import Score, Task, task_for
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 @dataclass(frozen=True)
@@ -133,6 +125,7 @@ def run_recipe(
         samples_folder=samples_folder,
         validation=given.split.validation,
         callback=callback,
+        progress=False,  # the callback shows it, if anyone is to look
     )
     task = learned.ensemble.task
     scores = {
@@ -142,23 +135,6 @@ def run_recipe(
     result = _measured(recipe, learned, scores, given.split.notes, RunFolder(folder))
     write_result(result, RunFolder(folder).result)
     return result
-
-
-@contextmanager
-def shown(
-    console: Console, label: str, tensorboard: Path | None = None, lines_every: float | None = None
-) -> Iterator[Callback]:
-    """A callback that shows a run on a terminal and, if asked, writes scalars for TensorBoard."""
-    with ExitStack() as views:
-        pause = lines_every or (60 if is_worker() else 10)
-        progress = TerminalProgress(console, label, pause)
-        views.callback(progress.close)
-        if tensorboard is None:
-            yield progress
-            return
-        board = TensorBoard(tensorboard)
-        views.callback(board.close)
-        yield Callbacks(progress, board)
 
 
 def _measured(

@@ -20,9 +20,9 @@ from rich.console import Console
 
 from sparsemble.errors import DivergedError, InputError
 from sparsemble.processes.workers import Worker
+from sparsemble.progress.showing import shown
 from sparsemble.recipes import Recipe
 from sparsemble.results import Result, read_result, run_recipe, write_result
-from sparsemble.results.running import shown
 from sparsemble.runs.folder import RunFolder
 
 
