@@ -18,6 +18,8 @@ OWN = (
     "tracing/",
     "recipes/data.py",
     "recipes/networks/",
+    "sklearn/classifier.py",
+    "sklearn/regressor.py",
     "__init__.py",
 )
 """The tasks, their networks and their data, and what a user imports by name."""

@@ -78,6 +78,7 @@ if TYPE_CHECKING:  # the same again, for type checkers: they cannot follow `__ge
     from sparsemble import search as search
     from sparsemble import seeds as seeds
     from sparsemble import settings as settings
+    from sparsemble import sklearn as sklearn
     from sparsemble import stages as stages
     from sparsemble import store as store
     from sparsemble import structure as structure

@@ -52,21 +52,28 @@ class Scaling(nn.Module):
     def fitting(cls, values: Tensor) -> Scaling:
         """What values need to be of a usual size: nothing, one scale for all, or one per feature.
 
-        Features of a kind, as the pixels of an image, keep their proportions.
+        Features of a kind, as the pixels of an image, keep their proportions: those whose ranges
+        are alike and mostly begin at the same value, as dark does.
 
-        >>> Scaling.fitting(torch.rand(50, 4)).is_identity
+        >>> pixels = torch.rand(50, 4).round(decimals=1)
+        >>> Scaling.fitting(pixels).is_identity
         True
-        >>> Scaling.fitting(256 * torch.rand(50, 4)).factor.ndim
+        >>> Scaling.fitting(255 * pixels).factor.ndim
         0
-        >>> Scaling.fitting(torch.rand(50, 2) * torch.tensor([1.0, 1000.0])).factor.shape
-        torch.Size([2])
+        >>> Scaling.fitting(pixels + torch.tensor([0.0, 5.0, 9.0, -2.0])).factor.shape
+        torch.Size([4])
         """
         values = values if values.is_floating_point() else values.float()
-        ranges = (values.amax(0) - values.amin(0)).flatten()
-        ranges = ranges[ranges > 0]
-        if len(ranges) and float(_at(ranges, 0.9) / _at(ranges, 0.1)) > _OF_A_KIND:
+        least = values.amin(0).flatten()
+        ranges = values.amax(0).flatten() - least
+        least, ranges = least[ranges > 0], ranges[ranges > 0]
+        if not len(ranges):
+            return cls.none()
+        usual = int(least.unique(return_counts=True)[1].max()) > len(least) / 2
+        together = usual or values.ndim > 2  # pictures, sequences
+        if not together or float(_at(ranges, 0.9) / _at(ranges, 0.1)) > _OF_A_KIND:
             return cls.standard(values)
-        if not len(ranges) or float(values.abs().max()) <= _USUAL:
+        if float(values.abs().max()) <= _USUAL:
             return cls.none()
         return cls(values.mean(), 1 / values.std(correction=0))
 

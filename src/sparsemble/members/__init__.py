@@ -10,6 +10,7 @@ from sparsemble.members.compaction import (
     tensors_of,
     with_units,
 )
+from sparsemble.members.growing import grown
 from sparsemble.members.member import Member
 from sparsemble.members.program_stack import ProgramStack
 from sparsemble.members.sparse_layers import with_sparse_layers
@@ -24,6 +25,7 @@ __all__ = [
     "compact",
     "compact_further",
     "filled",
+    "grown",
     "load_tensors",
     "masked",
     "seen_in",

@@ -1,0 +1,187 @@
+"""What both estimators share: their parameters, how they learn, predict, are saved and go on."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from torch import nn
+
+from sparsemble.augmentations import Augmentation
+from sparsemble.data import Dataset, as_dataset
+from sparsemble.ensemble import Budget, Ensemble
+from sparsemble.errors import InputError
+from sparsemble.learning import learn
+from sparsemble.members import grown
+from sparsemble.nets import feedforward
+from sparsemble.recipes import Recipe
+from sparsemble.sklearn.distinct import distinct_rows
+from sparsemble.store import inside, read_json, write_json
+from sparsemble.tasks import Task
+
+Factory = Callable[[int, int], nn.Module]
+"""Makes a network of so many inputs and outputs."""
+
+_FLOATS = (np.float64, np.float32)
+_FILE = "estimator.json"
+
+
+class SparseEnsembleEstimator(BaseEstimator):  # type: ignore[misc]
+    """An ensemble of small networks for the price of one, as an estimator."""
+
+    def __init__(
+        self,
+        hidden_sizes: Sequence[int] = (128, 64),
+        *,
+        network: Factory | None = None,
+        budget: Budget | None = None,
+        epochs: int | None = None,
+        augment: Augmentation | None = None,
+        recipe: Recipe | None = None,
+        warm_start: bool = False,
+        device: str | torch.device = "cpu",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.hidden_sizes = hidden_sizes
+        self.network = network
+        self.budget = budget
+        self.epochs = epochs
+        self.augment = augment
+        self.recipe = recipe
+        self.warm_start = warm_start
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _fit(
+        self, inputs: np.ndarray, targets: np.ndarray, weights: np.ndarray | None, task: Task
+    ) -> Self:
+        """Learn from checked rows."""
+        inputs, targets, weights = distinct_rows(inputs, targets, weights)
+        data = self._dataset(inputs, targets)
+        if weights is not None:
+            data = data.weighed(weights)
+        completed = task.training(data).task
+        made: nn.Module | Callable[[], nn.Module] = partial(self._network, *completed.sizes)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        if self.warm_start and hasattr(self, "ensemble_"):
+            made = self._grown(completed, seed)
+        learned = learn(
+            made,
+            data,
+            self.recipe and self.recipe.model_copy(update={"seed": seed}),
+            budget=self.budget,
+            baseline=0,
+            augment=self.augment,
+            seed=seed,
+            epochs=self.epochs,
+            task=task,
+            device=self.device,
+            progress=None if self.verbose else False,
+        )
+        self.recipe_ = learned.recipe
+        self.candidates_ = learned.candidates
+        self._holds(learned.ensemble)
+        return self
+
+    def _dataset(self, inputs: np.ndarray, targets: np.ndarray) -> Dataset:
+        """Rows as a data set."""
+        return as_dataset(inputs, targets, numeric=True)
+
+    def _network(self, inputs: int, outputs: int) -> nn.Module:
+        """A fresh one."""
+        if self.network is not None:
+            return self.network(inputs, outputs)
+        return feedforward(inputs, list(self.hidden_sizes), outputs)
+
+    def _grown(self, task: Task, seed: int) -> nn.Module:
+        """A network that begins where the ensemble that is there ended."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            fresh = task.prepared(self._network(*task.sizes))
+        return grown(self.ensemble_[0].to("cpu"), fresh)
+
+    def _holds(self, ensemble: Ensemble) -> None:
+        """Predict with this ensemble: as it is, and in double precision for who asks in that."""
+        self.ensemble_ = ensemble
+        self._double = copy.deepcopy(ensemble).double()
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "ensemble_")
+
+    def _checked(self, X: Any, y: Any, sample_weight: Any, **how: Any) -> tuple[Any, Any, Any]:
+        """Training data as arrays."""
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            dtype=list(_FLOATS),
+            allow_nd=self.network is not None,
+            ensure_min_samples=2,
+            **how,
+        )
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(
+                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+            )
+        return X, y, sample_weight
+
+    def _asked(self, X: Any) -> tuple[np.ndarray, Ensemble]:
+        """Rows to predict for as an array, and what predicts in their precision."""
+        check_is_fitted(self)
+        X = validate_data(
+            self, X, reset=False, dtype=list(_FLOATS), allow_nd=self.network is not None
+        )
+        return X, self._double if X.dtype == np.float64 else self.ensemble_
+
+    def save(self, folder: str | Path) -> None:
+        """Write what was learned into a folder, without pickle; `load` reads it back.
+
+        Args:
+            folder: Afterwards also an ensemble as `sparsemble.Ensemble.load` and the commands take
+                it.
+        """
+        check_is_fitted(self)
+        self.ensemble_.save(folder)
+        write_json(inside(Path(folder), _FILE), self._described())
+
+    def _described(self) -> dict[str, Any]:
+        """What an ensemble does not say itself, in JSON."""
+        names = getattr(self, "feature_names_in_", None)
+        return {
+            "n_features_in": self.n_features_in_,
+            "feature_names_in": None if names is None else names.tolist(),
+        }
+
+    @classmethod
+    def load(cls, folder: str | Path, **parameters: Any) -> Self:
+        """A fitted estimator from what `save` wrote, or from any saved ensemble or run folder.
+
+        Args:
+            folder: Where it is.
+            parameters: Of the constructor, to `fit` anew: `hidden_sizes` and `warm_start`, say.
+        """
+        found = cls(**parameters)
+        ensemble = Ensemble.load(folder)
+        file = inside(Path(folder), _FILE)
+        found._remembers(ensemble, read_json(file) if file.is_file() else {})
+        found._holds(ensemble.to(found.device))
+        return found
+
+    def _remembers(self, ensemble: Ensemble, described: dict[str, Any]) -> None:
+        """Take what a folder says."""
+        width = ensemble.task.sizes[0]
+        self.n_features_in_ = int(described.get("n_features_in", width))
+        if self.n_features_in_ < 1:
+            raise InputError("the ensemble does not take rows of numbers, as estimators do")
+        if names := described.get("feature_names_in"):
+            self.feature_names_in_ = np.array(names, dtype=object)

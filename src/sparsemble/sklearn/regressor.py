@@ -1,0 +1,125 @@
+"""Numbers, predicted by a sparse ensemble, as scikit-learn has it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, Self, overload
+
+import numpy as np
+import torch
+from sklearn.base import RegressorMixin
+from sklearn.utils import Tags
+
+from sparsemble.augmentations import Augmentation
+from sparsemble.ensemble import Budget, Ensemble
+from sparsemble.errors import InputError
+from sparsemble.recipes import Recipe
+from sparsemble.sklearn.estimator import Factory, SparseEnsembleEstimator
+from sparsemble.tasks import Regression
+
+
+class SparseEnsembleRegressor(RegressorMixin, SparseEnsembleEstimator):  # type: ignore[misc]
+    """A regressor that mixes the normal laws of small networks, together as costly as one.
+
+    Args:
+        hidden_sizes: Units of the hidden layers that networks have before they are pruned.
+        network: Makes other networks instead: a function of the number of inputs and of outputs.
+        noise: One variance for all rows (`"learned"`), or a predicted one for each.
+        budget: What predictions may cost; by default the FLOPs of one dense network.
+        epochs: How long it learns at most; by default as long as is usual for so many rows.
+        augment: How inputs are perturbed while it learns.
+        recipe: Settings that are known, in the place of those three: `recipe_` of an earlier fit,
+            say. No trials are needed then, and learning takes a fraction of the time.
+        warm_start: Go on from what was learned before, by `fit` or from a folder (`load`).
+        device: Where to compute.
+        random_state: Everything random follows from it.
+        verbose: Show progress.
+
+    Attributes:
+        ensemble_: The `Ensemble`: members, costs, uncertainty.
+        recipe_: The settings that were found.
+        candidates_: What was compared on the rows set aside.
+    """
+
+    def __init__(
+        self,
+        hidden_sizes: Sequence[int] = (128, 64),
+        *,
+        network: Factory | None = None,
+        noise: Literal["learned", "predicted"] = "learned",
+        budget: Budget | None = None,
+        epochs: int | None = None,
+        augment: Augmentation | None = None,
+        recipe: Recipe | None = None,
+        warm_start: bool = False,
+        device: str | torch.device = "cpu",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: bool = False,
+    ) -> None:
+        super().__init__(
+            hidden_sizes,
+            network=network,
+            budget=budget,
+            epochs=epochs,
+            augment=augment,
+            recipe=recipe,
+            warm_start=warm_start,
+            device=device,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.noise = noise
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from rows of numbers and what is to be predicted for them.
+
+        Args:
+            X: `(rows, features)`, without missing values.
+            y: A number for each row, or several.
+            sample_weight: How much each row counts.
+        """
+        X, y, weights = self._checked(X, y, sample_weight, multi_output=True, y_numeric=True)
+        self._is_flat = y.ndim == 1
+        return self._fit(X, y, weights, Regression(noise=self.noise))
+
+    @overload
+    def predict(self, X: Any) -> np.ndarray: ...
+
+    @overload
+    def predict(self, X: Any, return_std: Literal[True]) -> tuple[np.ndarray, np.ndarray]: ...
+
+    def predict(
+        self, X: Any, return_std: bool = False
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+        """The mean of what may come out for each row and, if asked, how far it may lie apart.
+
+        Args:
+            X: As for `fit`.
+            return_std: Also give the standard deviation: noise, and what members disagree about.
+        """
+        rows, ensemble = self._asked(X)
+        evidence = ensemble.evidence(rows)
+        task = ensemble.task
+        mean = self._shaped(task.decide(task.mix(evidence)).cpu().numpy())
+        if not return_std:
+            return mean
+        return mean, self._shaped(task.uncertainty(evidence).total.sqrt().cpu().numpy())
+
+    def _shaped(self, numbers: np.ndarray) -> np.ndarray:
+        """One per row, where there was one per row to learn from."""
+        return numbers.reshape(len(numbers)) if self._is_flat else numbers
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = True
+        return tags
+
+    def _described(self) -> dict[str, Any]:
+        return super()._described() | {"flat": self._is_flat}
+
+    def _remembers(self, ensemble: Ensemble, described: dict[str, Any]) -> None:
+        super()._remembers(ensemble, described)
+        if not isinstance(ensemble.task, Regression):
+            raise InputError(f"the folder holds {ensemble.task.noun}, not regressors")
+        self._is_flat = bool(described.get("flat", len(ensemble.task.names) == 1))

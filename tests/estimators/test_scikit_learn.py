@@ -1,0 +1,158 @@
+"""Estimators as scikit-learn's users use them; its own checks are the specification."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.inspection import permutation_importance
+from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from torch import nn
+
+import sparsemble
+from sparsemble import Budget, Recipe
+from sparsemble.errors import InputError
+from sparsemble.priors import GroupSparse
+from sparsemble.samplers import Constant, SGLDSettings
+from sparsemble.sklearn import SparseEnsembleClassifier, SparseEnsembleRegressor
+from sparsemble.stages import ChainSettings, PruneSettings, RetrainSettings
+
+QUICK = Recipe(
+    prior=GroupSparse(penalty=1e-4),
+    chain=ChainSettings(
+        sampler=SGLDSettings(temperature=1e-4),
+        schedule=Constant(lr=0.2),
+        batch_size=32,
+        epochs=16,
+        burn_in=4,
+        interval=4,
+        clip=5.0,
+    ),
+    prune=PruneSettings(flops=1.0),
+    retrain=RetrainSettings(schedule=Constant(lr=0.05), epochs=2, batch_size=32),
+    choose=True,
+)
+"""Settings that need no trials."""
+
+CLASSIFIER = SparseEnsembleClassifier((16,), recipe=QUICK, random_state=0)
+REGRESSOR = SparseEnsembleRegressor((16,), recipe=QUICK, random_state=0)
+
+
+@parametrize_with_checks([CLASSIFIER, REGRESSOR])
+def test_scikit_learns_own_checks_pass(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def flowers():
+    return load_iris(return_X_y=True)
+
+
+def test_it_goes_into_pipelines_searches_and_calibration(flowers):
+    pipeline = make_pipeline(StandardScaler(), clone(CLASSIFIER)).set_output(transform="pandas")
+    assert cross_val_score(pipeline, *flowers, cv=3).mean() > 0.8
+    grid = {"sparseensembleclassifier__hidden_sizes": [(4,), (24, 12)]}
+    search = GridSearchCV(pipeline, grid, scoring="neg_log_loss", cv=2).fit(*flowers)
+    best = search.best_estimator_[-1].ensemble_
+    assert best.cost.flops_ratio <= 1
+    calibrated = CalibratedClassifierCV(clone(CLASSIFIER), cv=2).fit(*flowers)
+    assert calibrated.score(*flowers) > 0.8
+    gone = permutation_importance(search.best_estimator_, *flowers, n_repeats=2, random_state=0)
+    assert gone.importances_mean[2:].max() > gone.importances_mean[:2].max()  # petals tell
+
+
+def test_settings_find_themselves_and_can_be_used_again(flowers):
+    found = SparseEnsembleClassifier((8,), epochs=4, budget=Budget(flops=0.8), random_state=1)
+    found.fit(*flowers)
+    assert found.ensemble_.cost.flops_ratio <= 0.8
+    assert found.recipe_.chain.epochs == 4
+    again = SparseEnsembleClassifier((8,), recipe=found.recipe_, random_state=1).fit(*flowers)
+    assert np.array_equal(again.predict_proba(flowers[0]), found.predict_proba(flowers[0]))
+
+
+def test_the_order_of_rows_does_not_matter(flowers):
+    rows, species = flowers
+    order = np.random.default_rng(0).permutation(len(rows))
+    one = clone(CLASSIFIER).fit(rows, species)
+    other = clone(CLASSIFIER).fit(rows[order], species[order])
+    assert np.array_equal(one.predict_proba(rows), other.predict_proba(rows))
+
+
+def test_classes_keep_their_names_and_weights_count(flowers):
+    rows, species = flowers
+    names = np.array(["setosa", "versicolor", "virginica"], dtype=object)[species]
+    plain = clone(CLASSIFIER).fit(rows, names)
+    assert set(plain.predict(rows)) == {"setosa", "versicolor", "virginica"}
+    assert plain.ensemble_.task.class_names == ("setosa", "versicolor", "virginica")
+    heavy = clone(CLASSIFIER).set_params(class_weight={"virginica": 30.0}).fit(rows, names)
+    weighed = clone(CLASSIFIER).fit(rows, names, np.where(names == "virginica", 30.0, 1.0))
+    assert np.array_equal(heavy.predict_proba(rows), weighed.predict_proba(rows))
+    assert (heavy.predict(rows) == "virginica").sum() > (plain.predict(rows) == "virginica").sum()
+
+
+def test_a_network_of_ones_own_may_be_learned(flowers):
+    def network(inputs, outputs):
+        return nn.Sequential(nn.Linear(inputs, 12), nn.Tanh(), nn.Linear(12, outputs))
+
+    found = clone(CLASSIFIER).set_params(network=network).fit(*flowers)
+    assert found.score(*flowers) > 0.8
+    with pytest.raises(InputError, match="a network is needed, not str"):
+        clone(CLASSIFIER).set_params(network=lambda inputs, outputs: "none").fit(*flowers)
+
+
+def test_numbers_come_with_how_sure_they_are():
+    rows, progress = load_diabetes(return_X_y=True)
+    found = clone(REGRESSOR).fit(rows, progress)
+    mean, deviation = found.predict(rows, return_std=True)
+    assert mean.shape == deviation.shape == progress.shape
+    within = np.abs(progress - mean) < 1.645 * deviation
+    assert 0.8 < within.mean() < 1
+    both = clone(REGRESSOR).fit(rows, np.stack([progress, -progress], 1))
+    assert both.predict(rows).shape == (len(rows), 2)
+
+
+@pytest.mark.parametrize("kind", [CLASSIFIER, REGRESSOR], ids=["classes", "numbers"])
+def test_what_was_saved_predicts_the_same_and_can_be_learned_on(kind, flowers, tmp_path):
+    rows = pd.DataFrame(flowers[0], columns=["a", "b", "c", "d"])
+    targets = flowers[1] + (10 if kind is CLASSIFIER else np.linspace(0, 1, len(rows)))
+    found = clone(kind).fit(rows, targets)
+    found.save(tmp_path / "saved")
+    loaded = type(kind).load(tmp_path / "saved", **kind.get_params())
+    assert np.array_equal(loaded.predict(rows), found.predict(rows))
+    assert loaded.predict(rows).dtype == found.predict(rows).dtype
+    assert list(loaded.feature_names_in_) == ["a", "b", "c", "d"]
+    with pytest.raises(ValueError, match="feature names"):
+        loaded.predict(rows[["b", "a", "c", "d"]])
+    further = loaded.set_params(warm_start=True).fit(rows, targets)
+    if kind is CLASSIFIER:
+        losses = [log_loss(targets, own.predict_proba(rows)) for own in (found, further)]
+        assert losses[1] < losses[0]  # it has learned for twice as long
+    else:
+        assert further.score(rows, targets) > 0.9
+
+
+def test_any_saved_ensemble_is_an_estimator(flowers, tmp_path):
+    train, test = sparsemble.digits()
+    quick = {"chain.epochs": 4, "chain.burn_in": 2, "chain.interval": 2, "retrain.epochs": 1}
+    recipe = sparsemble.load_recipe("digits", quick | {"chain.chains": 1})
+    learned = sparsemble.learn(sparsemble.feedforward(64, [16], 10), train, recipe)
+    learned.ensemble.save(tmp_path)
+    loaded = SparseEnsembleClassifier.load(tmp_path)
+    inputs = test.inputs.numpy()
+    assert loaded.predict(inputs)[:3].tolist() == [
+        str(k) for k in learned.ensemble.predict(inputs)[:3]
+    ]
+    with pytest.raises(InputError, match="holds classifiers, not regressors"):
+        SparseEnsembleRegressor.load(tmp_path)
+
+
+def test_one_class_is_refused(flowers):
+    with pytest.raises(ValueError, match="one class only"):
+        clone(CLASSIFIER).fit(flowers[0], np.zeros(len(flowers[0]), int))
