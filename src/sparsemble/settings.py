@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
-from pydantic_core import PydanticSerializationError
+from pydantic_core import ErrorDetails, PydanticSerializationError
 
 from sparsemble.errors import CorruptFileError, InputError
 
@@ -77,48 +77,89 @@ class Settings(BaseModel):
 
 
 def explain(error: ValidationError, model: type[BaseModel]) -> str:
-    """Say what is wrong with each field, with the nearest known name for an unknown one."""
-    lines = []
-    known = _field_names(model)
-    for problem in error.errors(include_url=False, include_context=False):
-        path = [str(part) for part in problem["loc"] if part != OWN_KIND]
-        # Between two fields stands the kind of a union's member, which no recipe spells out.
-        named = [part for part in path[:-1] if part in known or part.isdigit()] + path[-1:]
-        where = ".".join(named) or model.__name__
-        if problem["type"] == "extra_forbidden":
-            others = [name for name in known if name != path[-1]]
-            near = difflib.get_close_matches(path[-1], others, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            lines.append(f"unknown setting {where!r}{hint}")
-        elif problem["type"] == "missing":
-            lines.append(f"missing setting {where!r}")
-        else:
-            message = problem["msg"]
-            if problem["type"] == "value_error":  # one of our own, which begins as it should
-                message = message.removeprefix("Value error, ")
-            else:
-                message = message[:1].lower() + message[1:]
-            value = problem["input"]
-            if problem["type"] == "unknown_kind" and isinstance(value, dict):
-                where, value = f"{where}.kind", value.get("kind")
-            shown = "" if isinstance(value, dict | BaseModel) else f" = {value!r}"
-            lines.append(f"{where}{shown}: {message}")
-    return "; ".join(lines)
+    """Say what is wrong with each field, and what could be meant instead."""
+    known = _places(model)
+    problems = error.errors(include_url=False)
+    return "; ".join(dict.fromkeys(_explained(problem, model, known) for problem in problems))
 
 
-def _field_names(model: type[BaseModel]) -> list[str]:
-    """Names of all fields reachable from `model`, for suggestions."""
-    names: list[str] = []
-    pending, seen = [model], set()
+def _explained(problem: ErrorDetails, model: type[BaseModel], known: Places) -> str:
+    path = [str(part) for part in problem["loc"] if part != OWN_KIND]
+    kind, value, message = problem["type"], problem["input"], problem["msg"]
+    is_section = kind in _SECTION_WANTED
+    # Between two fields stands the kind of a union's member, which no recipe spells out.
+    last = path[-1:] if not is_section or (path[-1:] and path[-1] in known) else []
+    named = [part for part in path[:-1] if part in known or part.isdigit()] + last
+    where = ".".join(named) or model.__name__
+    if kind == "extra_forbidden":
+        return f"unknown setting {where!r}{_meant(where, known)}"
+    if kind == "missing":
+        return f"missing setting {where!r}"
+    if kind == "value_error":  # one of our own, which begins as it should
+        message = message.removeprefix("Value error, ")
+    elif is_section:
+        message = f"is a section; set what is in it{_inside(where, known)}"
+    else:
+        message = message[:1].lower() + message[1:] + _remedy(problem)
+    if kind == "unknown_kind" and isinstance(value, dict):
+        where, value = f"{where}.kind", value.get("kind")
+    shown = "" if isinstance(value, dict | BaseModel) else f" = {value!r}"
+    return f"{where}{shown}: {message}"
+
+
+_SECTION_WANTED = ("model_type", "model_attributes_type", "dict_type")
+_LIST_WANTED = ("tuple_type", "list_type")
+
+
+def _meant(where: str, known: Places) -> str:
+    """The setting that an unknown one may stand for: of that name elsewhere, or of a near one."""
+    section, _, name = where.rpartition(".")
+    if name in known and (places := [place for place in known[name] if place != where]):
+        some = " or ".join(map(repr, places[:2]))
+        return f"; did you mean {some}?"
+    beside = [n for n, places in known.items() if f"{section}.{n}".strip(".") in places]
+    near = difflib.get_close_matches(name, beside, n=1) or difflib.get_close_matches(
+        name, list(known), n=1, cutoff=0.75
+    )
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def _inside(section: str, known: Places) -> str:
+    """One setting of a section, to show how it is done."""
+    for name in ("kind", "name", *known):
+        if f"{section}.{name}" in known.get(name, ()):
+            return f", as {section}.{name}=…"
+    return ""
+
+
+def _remedy(problem: ErrorDetails) -> str:
+    """What to write instead, where that can be guessed."""
+    value, limits = problem["input"], problem.get("ctx", {})
+    if problem["type"] in _LIST_WANTED and isinstance(value, int | float | str):
+        return f"; write it as a list, [{value}]"
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if is_number and 1 in (limits.get("lt"), limits.get("le")) and 1 < value <= 100:
+        return f": {value:g} % is {value / 100:g}"
+    return ""
+
+
+Places = dict[str, list[str]]
+"""Where settings of a name are, as dotted keys."""
+
+
+def _places(model: type[BaseModel]) -> Places:
+    """All settings reachable from `model`, those near the top first."""
+    found: Places = {}
+    pending: list[tuple[str, type[BaseModel], tuple[type[BaseModel], ...]]] = [("", model, ())]
     while pending:
-        current = pending.pop()
-        if current in seen:
-            continue
-        seen.add(current)
+        prefix, current, above = pending.pop(0)
         for name, field in current.model_fields.items():
-            names.append(name)
-            pending += _models_in(field.annotation)
-    return names
+            place = f"{prefix}{name}"
+            if place not in found.setdefault(name, []):
+                found[name].append(place)
+            inner = [own for own in _models_in(field.annotation) if own not in (*above, current)]
+            pending += [(f"{place}.", own, (*above, current)) for own in inner]
+    return found
 
 
 def _models_in(annotation: Any) -> list[type[BaseModel]]:

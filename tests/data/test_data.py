@@ -26,7 +26,7 @@ from sparsemble.tasks import Classification
         (np.zeros((0, 4)), [], "no examples"),
         ([["a"], ["b"]], [0, 1], "are not numbers"),
         ([0.0, 1.0], [0, 1], "one row per example"),
-        ([[0.0], [1.0]], ["x", "y"], "are not class indices: say what the classes are called"),
+        ([[0.0], [1.0]], ["x", None], "are not class indices: say what the classes are called"),
         ([[0.0], [1.0]], [[0], [1]], "one number per example"),
     ],
 )
@@ -248,3 +248,9 @@ def test_a_loader_with_a_batch_sampler_of_its_own_is_replayed():
     first = [inputs.flatten().tolist() for inputs, _ in batches.epoch(3)]
     assert [inputs.flatten().tolist() for inputs, _ in batches.epoch(3)] == first
     assert [inputs.flatten().tolist() for inputs, _ in batches.epoch(3, start=2)] == first[2:]
+
+
+def test_labels_that_are_names_are_classes_in_the_order_of_the_alphabet():
+    data = as_dataset(np.zeros((3, 1)), ["pear", "apple", "pear"])
+    assert data.class_names == ("apple", "pear")
+    assert data.targets.tolist() == [1, 0, 1]

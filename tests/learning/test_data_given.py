@@ -125,8 +125,8 @@ def test_a_loader_is_read_once_an_epoch_however_many_samples_are_taken(arrays):
     ("change", "message"),
     [
         (lambda x, y: (np.where(x > 2, np.nan, x), y), "hold NaN or infinity"),
-        (lambda x, y: (x, y + 1), "label 3 of example .* outside the 3 classes"),
-        (lambda x, y: (x[:, :5], y), r"the network cannot take inputs of shape \(1, 5\)"),
+        (lambda x, y: (x, y + 1), "the labels go up to 3, so there are 4 classes"),
+        (lambda x, y: (x[:, :5], y), "the data has 5 features, the network.s first layer"),
         (lambda x, y: (x[:0], y[:0]), "no examples"),
     ],
 )

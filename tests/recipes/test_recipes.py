@@ -147,3 +147,19 @@ def test_a_file_does_not_take_the_place_of_a_built_in_recipe(tmp_path, monkeypat
 def test_limits_are_finite(key):
     with pytest.raises(InputError, match=f"{key} = inf"):
         load_recipe("grammar", {key: float("inf")})
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("epochs", 10, "did you mean 'chain.epochs' or 'retrain.epochs'"),
+        ("lr", 0.1, "did you mean 'chain.schedule.lr' or 'retrain.schedule.lr'"),
+        ("temperature", 1, "did you mean 'chain.sampler.temperature'"),
+        ("prune.sparsity", 90, r"less than 1: 90 % is 0\.9"),
+        ("network.hidden", 300, r"write it as a list, \[300\]"),
+        ("data", "mnist", "data = 'mnist': is a section; set what is in it, as data.name=…"),
+    ],
+)
+def test_a_setting_that_is_nearly_right_is_told_how_to_be_written(key, value, message):
+    with pytest.raises(InputError, match=message):
+        load_recipe("digits", {key: value})

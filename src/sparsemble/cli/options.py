@@ -77,7 +77,9 @@ def print_json(value: Any) -> None:
     print(as_text(value), end="")
 
 
-def parsed_changes(changes: list[str] | None) -> dict[str, Any]:
+def parsed_changes(
+    changes: list[str] | None, option: str = "--set", example: str = "chain.epochs=20"
+) -> dict[str, Any]:
     """`KEY=VALUE` pairs with TOML values; anything that is not TOML is taken as text."""
     import tomllib
 
@@ -87,7 +89,7 @@ def parsed_changes(changes: list[str] | None) -> dict[str, Any]:
     for change in changes or []:
         key, separator, text = change.partition("=")
         if not separator or not key:
-            raise InputError(f"--set {change!r}: write KEY=VALUE, as chain.epochs=20")
+            raise InputError(f"{option} {change!r}: write KEY=VALUE, as {example}")
         try:
             parsed[key] = tomllib.loads(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:

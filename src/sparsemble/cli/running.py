@@ -93,7 +93,8 @@ def _planned(
     from sparsemble.progress.showing import shown
     from sparsemble.results.running import planned
 
-    limits: Budget = Budget.read(parsed_changes(budget.split(",")), source="--budget")
+    given = parsed_changes(budget.split(","), "--budget", "flops=1.0")
+    limits: Budget = Budget.read(given, source="--budget")
     with shown(console, f"{recipe.name}, trials") as callback:
         found = planned(recipe, limits, folder, data_folder=data, callback=callback)
     console.print(f"settings for {limits.text}: {found.in_short}")

@@ -111,8 +111,8 @@ def as_dataset(
     Args:
         inputs: One row of numbers per example, or a table with named columns; of a network with
             several inputs a tuple or a dict of arrays.
-        targets: Class indices, or names out of `class_names`; with `numeric` any numbers. Several
-            indices per example are the classes of its positions: tokens, or pixels.
+        targets: Class indices, or names of classes; with `numeric` any numbers. Several indices per
+            example are the classes of its positions: tokens, or pixels.
         numeric: Are the targets numbers to be predicted, rather than classes?
         num_classes: How many classes there are, if more than the targets show.
         class_names: What the classes are called.
@@ -132,6 +132,8 @@ def as_dataset(
     elif features is not None and len(features) != x[0].numel():
         raise InputError(f"{source}: {len(features)} feature names for {x[0].numel()} features")
     names = checked_names(class_names, "class_names", source)
+    if names is None and not numeric:
+        names = _names_in(targets)
     y = as_numbers(targets, source) if numeric else as_targets(targets, names, source)
     if len(x) != len(y):
         raise InputError(
@@ -152,6 +154,16 @@ def as_dataset(
     check_labels(y, count, source, ignore)
     names = names or tuple(map(str, range(count)))
     return Dataset(x, y, names, features, scaling or Scaling.none())
+
+
+def _names_in(targets: Any) -> tuple[str, ...] | None:
+    """The names of classes, in the order of the alphabet, if targets are names."""
+    if isinstance(targets, Tensor):
+        return None
+    array = np.asarray(targets) if hasattr(targets, "__len__") else np.empty(0)
+    if array.ndim != 1 or not len(array) or not all(isinstance(name, str) for name in array):
+        return None
+    return tuple(sorted(set(array.tolist())))
 
 
 def column_names(values: Any) -> tuple[str, ...] | None:
@@ -292,6 +304,7 @@ def as_targets(values: Any, class_names: Sequence[str] | None, source: str) -> T
         raise InputError(
             f"{source}: labels need one number per example, or whole numbers for each of its "
             f"positions, got {tensor.dtype} of {tuple(tensor.shape)}"
+            + ("; of one-hot rows give argmax(1)" if tensor.shape[1:].numel() > 1 else "")
         )
     indices = tensor.long()
     if tensor.is_floating_point() and not torch.equal(indices.to(tensor), tensor):
@@ -334,7 +347,7 @@ def check_labels(targets: Tensor, num_classes: int, source: str, ignore: int = I
         first = tuple(outside[0].tolist())
         raise InputError(
             f"{source}: label {int(targets[first])} of example {first[0]} is outside the "
-            f"{num_classes} classes 0 to {num_classes - 1}"
+            f"{num_classes} classes 0 to {num_classes - 1}: number them from 0, or give their names"
             + (f" (ignored is {ignore})" if targets.ndim > 1 else "")
         )
 

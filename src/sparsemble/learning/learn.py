@@ -147,6 +147,8 @@ def learn(
     if task is not None and not isinstance(task, Task):
         raise InputError(f"task = {task!r}: give a task, as Regression(), not its class or name")
     task = task or (recipe.task if isinstance(recipe, Recipe) else None) or task_for(data)
+    if budget is not None and not isinstance(budget, Budget):
+        raise InputError(f"budget = {budget!r}: give a Budget, as Budget(flops=1.0)")
     if baseline is not None and (not isinstance(baseline, int) or baseline < 0):
         raise InputError(f"baseline = {baseline!r}: give a number of dense networks, or 0 for none")
     given = _Given(network, data, task, layout, num_data, validation, usable_device(device))
@@ -158,7 +160,7 @@ def learn(
                 budget or Budget(flops=1.0), augment, seed, epochs, trials
             )
     elif not isinstance(recipe, Recipe):
-        raise InputError(f"recipe of type {type(recipe).__name__}: load_recipe() makes one")
+        raise InputError(f"recipe = {recipe!r}: load_recipe() makes one")
     elif budget is not None or augment is not None or epochs is not None:
         raise InputError(
             "a recipe says itself what it prunes to, how inputs are perturbed and how long it takes"

@@ -25,6 +25,8 @@ def feedforward(
     """
     if activation not in ELEMENTWISE:
         raise InputError(f"activation {activation!r} is not one of {', '.join(ELEMENTWISE)}")
+    if isinstance(hidden, int):
+        raise InputError(f"hidden = {hidden}: give the size of every hidden layer, as [{hidden}]")
     if not all(isinstance(size, int) and size > 0 for size in (inputs, *hidden, outputs)):
         raise InputError(f"layer sizes {inputs}, {hidden}, {outputs} must be positive integers")
     if not 0 <= dropout < 1:

@@ -61,6 +61,7 @@ def collection_steps(
         points = points[-samples:]
     if not points:
         raise InputError(
-            f"epochs = {epochs} with burn-in {burn_in} and interval {interval} give no sample"
+            f"epochs = {epochs} with burn-in {burn_in} and interval {interval} give no sample: "
+            "make the chain longer, or these shorter"
         )
     return points

@@ -117,6 +117,11 @@ class Classification(ExampleTask):
             raise InputError(f"{self.sizes[1]} classes, but the network's last layer has {outputs}")
         if outputs is not None and len(names) != outputs:
             if self.class_names is None and names == _unnamed(len(names)):
+                if len(names) > outputs:
+                    raise InputError(
+                        f"the labels go up to {len(names) - 1}, so there are {len(names)} classes, "
+                        f"but the network's last layer has {outputs}: give it one for each class"
+                    )
                 check_labels(data.targets, outputs, "the data", self.ignore)
                 names = _unnamed(outputs)  # the highest classes just do not occur
             else:
