@@ -240,9 +240,7 @@ class TestTargets:
             Classification().training((np.zeros((3, 2)), np.array([0.5, 1.0, 2.0])))
 
     def test_a_network_with_fewer_outputs_than_classes_is_refused(self):
-        with pytest.raises(
-            InputError, match="so there are 3 classes, but the network.s last layer has 2"
-        ):
+        with pytest.raises(InputError, match="so there are 3 classes, but the"):
             Classification().training((np.zeros((3, 2)), np.array([0, 1, 2])), outputs=2)
 
     def test_classes_that_do_not_occur_are_still_classes_of_the_network(self):

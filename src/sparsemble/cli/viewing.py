@@ -166,6 +166,9 @@ def report(
     samples: Annotated[
         Path | None, typer.Option("--samples", help="Where the samples lie, if runs share them.")
     ] = None,
+    pictures: Annotated[
+        Path | None, typer.Option("--pictures", help="Folder for its charts as SVG files, too.")
+    ] = None,
     code: Code = None,
     threads: Threads = None,
 ) -> None:
@@ -176,4 +179,4 @@ def report(
     from sparsemble.reports import write_report
 
     use_threads(threads)
-    print(write_report(run, out, data, samples_folder=samples, code=code or ()))
+    print(write_report(run, out, data, samples_folder=samples, code=code or (), pictures=pictures))

@@ -10,6 +10,7 @@ from markupsafe import Markup
 from sparsemble.pages.blocks import Section
 from sparsemble.pages.document import document
 from sparsemble.reports.facts import Facts, collect
+from sparsemble.reports.pictures import write_pictures
 from sparsemble.reports.sections.background import repeating
 from sparsemble.reports.sections.beside import beside
 from sparsemble.reports.sections.learning import stages, traces
@@ -27,11 +28,17 @@ def write_report(
     *,
     samples_folder: Path | None = None,
     code: Sequence[str] = (),
+    pictures: Path | None = None,
 ) -> Path:
-    """Explain a finished run in one HTML file, by default `report.html` in its folder.
+    """Explain a finished run in one HTML file.
 
-    `samples_folder` is where the samples lie if runs share them; `code` names the user's own
-    functions that the recipe may call.
+    Args:
+        run: Its folder.
+        out: The file; by default `report.html` in that folder.
+        data_folder: Where data sets lie.
+        samples_folder: Where the samples lie, if runs share them.
+        code: The user's own functions that the recipe may call.
+        pictures: A folder for the charts as files of their own.
     """
     target = out or RunFolder(run).report
     facts = collect(
@@ -42,6 +49,8 @@ def write_report(
         without=target,
     )
     write_atomically(target, page(facts).encode())
+    if pictures is not None:
+        write_pictures(_sections(facts), pictures)
     return target
 
 
