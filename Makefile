@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Files in their order: the ones with few tests, put last otherwise, are those with the longest.
 PYTEST := $(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test quick lint bench clean
+.PHONY: demo test quick lint bench docs clean
 
 demo: $(VENV)/runtime
 	$(BIN)/sparsemble demo
@@ -24,6 +24,9 @@ lint: $(VENV)/dev
 
 bench: $(VENV)/dev
 	$(BIN)/python benchmarks/run.py
+
+docs: $(VENV)/dev
+	$(BIN)/mkdocs serve --open
 
 $(VENV)/runtime: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -4,7 +4,7 @@
 random, and says of each what it found; names of some restrict it to these. Every traced model is
 masked at random and made smaller a few times, and compared in double precision with the masked
 model itself, on other examples of another number and, where it may be, another length. `--keep`
-writes what was found to `results/models.json`, and from there into the README.
+writes what was found to `results/models.json`, and from there into docs/networks.md.
 """
 
 from __future__ import annotations
@@ -649,7 +649,7 @@ def find(name: str, own: Model) -> Finding:
 
 
 def table(findings: list[Finding]) -> Table:
-    """For the README."""
+    """For the documentation."""
     traced = sum(not own.refused for own in findings)
     rows = [
         (own.model, f"refused: {own.refused}", "–", "–")
@@ -670,7 +670,7 @@ def table(findings: list[Finding]) -> Table:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="of models; all if none is given")
-    parser.add_argument("--keep", action="store_true", help="write them into results and README")
+    parser.add_argument("--keep", action="store_true", help="write them into results and docs")
     chosen = parser.parse_args()
     findings = []
     for name in chosen.names or MODELS:
@@ -680,7 +680,7 @@ def main() -> None:
         origin = provenance() | {"transformers": hf.__version__}
         kept = {"models": list(map(asdict, findings)), "provenance": origin}
         write_json(ROOT / "results" / "models.json", kept)
-        put_into(ROOT / "README.md", "models", [table(findings)])
+        put_into(ROOT / "docs" / "networks.md", "models", [table(findings)])
 
 
 if __name__ == "__main__":

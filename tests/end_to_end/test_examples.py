@@ -1,4 +1,4 @@
-"""What the documentation shows runs as printed: the README's walk-through, every help example.
+"""What the documentation shows runs as printed: the first five minutes, every help example.
 
 Recipes are shortened; `test_readme` learns by one as it is.
 """
@@ -55,19 +55,19 @@ def clone(tmp_path_factory, short_recipes):
         yield folder
 
 
-def test_the_walk_through_of_the_readme_works(clone, monkeypatch, capsys):
+def test_the_five_minutes_to_start_with_work(clone, monkeypatch, capsys):
     monkeypatch.chdir(clone)
-    section = (ROOT / "README.md").read_text().partition("## A walk-through")[2]
-    lines = section.split("```")[1].strip().splitlines()
-    assert lines[:2] == ["make demo", ". .venv/bin/activate"]
-    verbs = [line.split()[1] for line in lines[2:]]
-    assert {"learn", "resume", "report", "predict"} <= set(verbs)
-    assert verbs.index("learn") == 0
+    page = (ROOT / "docs" / "start.md").read_text()
+    first, *lines = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)[0].strip().splitlines()
+    assert first == "pip install sparsemble"
+    verbs = [line.split()[1] for line in lines]
+    assert verbs == ["learn", "report", "predict"]
     said = {}
-    for verb, line in zip(verbs, lines[2:], strict=True):
+    for verb, line in zip(verbs, lines, strict=True):
         call(line)
         said[verb] = capsys.readouterr()
-    assert "runs/digits is complete: nothing is left to do" in said["resume"].err
+    call("sparsemble resume runs/digits")
+    assert "runs/digits is complete: nothing is left to do" in capsys.readouterr().err
     assert len(said["predict"].out.strip().splitlines()) == 1 + 8
     assert (clone / "runs" / "digits" / "report.html").stat().st_size > 50_000
 

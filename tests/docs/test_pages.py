@@ -1,0 +1,75 @@
+"""The documentation's pages: every block of Python runs, every command can be typed, links lead on.
+
+Blocks of one page run one after the other, as a reader would run them.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import typer
+
+from sparsemble.cli import main  # which registers the commands
+from sparsemble.cli.app import app
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = sorted(DOCS.glob("*.md"))
+ELSEWHERE = {"extending.md", "networks.md"}
+"""Pages whose blocks other tests run."""
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page.read_text(), flags=re.DOTALL)
+
+
+WITH_CODE = [p for p in PAGES if blocks(p, "python") and p.name not in ELSEWHERE]
+COMMANDS = [
+    (page.name, line)
+    for page in PAGES
+    for block in blocks(page, "sh")
+    for line in block.replace("\\\n", " ").splitlines()
+    if line.startswith("sparsemble ")
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.stem)
+def test_the_pages_code_runs(page: Path, tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(
+        "sparsemble.learning.planning._FEWEST_STEPS", 40
+    )  # trials are the slow part
+    monkeypatch.setattr("sparsemble.learning.planning._MOST_STEPS", 40)
+    (tmp_path / "examples").symlink_to(DOCS.parent / "examples")
+    names: dict[str, object] = {"__name__": "page"}
+    for number, block in enumerate(blocks(page, "python"), 1):
+        exec(compile(block, f"{page.name}, block {number}", "exec"), names)
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(("page", "line"), COMMANDS, ids=lambda text: text[:60])
+def test_the_pages_commands_can_be_typed(page: str, line: str) -> None:
+    assert main
+    command = typer.main.get_command(app)
+    _, *words = shlex.split(line, comments=True)
+    context = command.make_context("sparsemble", list(words), resilient_parsing=False)
+    while hasattr(command, "resolve_command"):
+        _, command, words = command.resolve_command(context, words)
+        context = command.make_context(command.name, list(words), parent=context)
+
+
+@pytest.mark.slow
+def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+    from mkdocs.commands.build import build
+    from mkdocs.config import load_config
+
+    root = DOCS.parent
+    build(load_config(str(root / "mkdocs.yml"), site_dir=str(tmp_path / "site"), strict=True))
+    written = {path.parent.name for path in (tmp_path / "site").rglob("index.html")}
+    assert {page.stem for page in PAGES} - {"index"} <= written
+    for file in (tmp_path / "site").rglob("*.html"):
+        fetched = re.findall(r'<(?:script|link|img)[^>]+="(https?:[^"]+)"', file.read_text())
+        assert not fetched, file  # from elsewhere
