@@ -16,6 +16,10 @@ from sparsemble.errors import InputError
 
 IGNORED = -100
 """The class of positions that do not count, as PyTorch has it."""
+_TABLES = (
+    "; a table of texts, dates and missing values is read by sparsemble.table(frame, "
+    "target='COLUMN')"
+)
 
 
 @dataclass(frozen=True)
@@ -138,8 +142,10 @@ def as_dataset(
 
 
 def column_names(values: Any) -> tuple[str, ...] | None:
-    """The names of a table's columns: of anything that has `columns`, as pandas' and polars' do."""
-    columns = getattr(values, "columns", None)
+    """The names of a table's columns, as pandas, polars and Arrow call them."""
+    columns = getattr(values, "column_names", None)
+    if columns is None:
+        columns = getattr(values, "columns", None)
     return None if columns is None else tuple(map(str, columns))
 
 
@@ -332,7 +338,8 @@ def _as_tensor(values: Any, source: str, *, single: bool = True) -> Tensor:
     if array.dtype.kind == "c":
         raise InputError(f"{source}: complex numbers are not supported")
     if array.dtype.kind not in "fiub":
-        raise InputError(f"{source}: values of type {array.dtype} are not numbers")
+        hint = "" if column_names(values) is None else _TABLES
+        raise InputError(f"{source}: values of type {array.dtype} are not numbers{hint}")
     if array.dtype.kind == "f" and array.dtype.itemsize != (4 if single else 8):
         array = array.astype(np.float32 if single else np.float64)
     if array.dtype.kind == "u" and array.dtype.itemsize > 1:
