@@ -1,7 +1,7 @@
 """Tables: columns with names, looked at, encoded as inputs, and matched by name ever after."""
 
 from sparsemble.tables.columns import CategoryColumn, NumberColumn, TargetColumn
-from sparsemble.tables.dataset import TableDataset, read_table, table
+from sparsemble.tables.dataset import TableDataset, made_of, read_table, table
 from sparsemble.tables.encoding import TableEncoding
 from sparsemble.tables.files import read_frame
 from sparsemble.tables.frames import as_frame, is_table
@@ -16,6 +16,7 @@ __all__ = [
     "TargetColumn",
     "as_frame",
     "is_table",
+    "made_of",
     "read_frame",
     "read_table",
     "table",

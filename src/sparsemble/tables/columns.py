@@ -24,6 +24,7 @@ _READERS: dict[str, Callable[[str], float | None]] = {
     "date": day,
 }
 """Texts that stand for numbers."""
+UNSEEN = "say --unseen ignore, in Python table(…, unseen='ignore') before learning"
 _FEW = 8
 """Names that a message shows."""
 
@@ -51,7 +52,8 @@ class NumberColumn(Settings):
         missing = np.isnan(values)
         if not self.marked:
             _check_missing(missing, source, unseen)
-        values = np.where(missing, self.fill, values).astype(np.float32)
+        with np.errstate(over="ignore"):
+            values = np.where(missing, self.fill, values).astype(np.float32)
         row = _first(~np.isfinite(values))
         if row is not None:
             raise InputError(f"{source}: row {row + 1} is too large for single precision")
@@ -84,7 +86,7 @@ class CategoryColumn(Settings):
 
 
 AnyColumn = Annotated[NumberColumn | CategoryColumn, Field(discriminator="kind")]
-_REMEDY = "--unseen ignore, in Python unseen='ignore', reads it as none of them"
+_REMEDY = f"to read it as none of them {UNSEEN}"
 
 
 class TargetColumn(Settings):
@@ -188,8 +190,8 @@ def _check_missing(missing: np.ndarray, source: str, unseen: Unseen) -> None:
     if row is not None and unseen == "refuse":
         raise InputError(
             f"{source}: row {row + 1} holds no value ({missing.sum()} rows in all), and in the "
-            "table that was learned from every row had one: fill it in; --unseen ignore, in Python "
-            "unseen='ignore', takes what is usual"
+            "table that was learned from every row had one: give one; to have it filled in "
+            f"{UNSEEN}"
         )
 
 

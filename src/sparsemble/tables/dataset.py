@@ -6,6 +6,7 @@ train, test = people.parts(test=0.2)
 
 from __future__ import annotations
 
+import difflib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -39,6 +40,15 @@ class TableDataset(Dataset):
     columns: TableEncoding
     found: tuple[str, ...] = ()
     """What was found in the table, in sentences."""
+
+    @property
+    def in_short(self) -> str:
+        """What was learned from, in one sentence."""
+        columns, targets = len(self.columns.columns), [own.name for own in self.columns.targets]
+        text = f"{' and '.join(targets)} from {columns} column{'s' * (columns > 1)}"
+        text += f", as {len(self.columns.names)} inputs"
+        left = self.columns.left_out
+        return f"{text}; left out: {', '.join(left)}" if left else text
 
     @classmethod
     def of(cls, frame: Frame, columns: TableEncoding, source: str) -> Self:
@@ -210,9 +220,9 @@ def made_of(
 
 def _check_target(name: str, names: Sequence[str], source: str) -> None:
     if name not in names:
-        raise InputError(
-            f"{source}: there is no column {name!r} to be predicted; there are {shown(list(names))}"
-        )
+        near = difflib.get_close_matches(name, names, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {shown(list(names))}"
+        raise InputError(f"{source}: there is no column {name!r} to be predicted; {hint}")
 
 
 def _with_targets(

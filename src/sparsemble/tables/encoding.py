@@ -118,12 +118,26 @@ class TableEncoding(Settings):
                 f"({len(unknown)} such in all): leave it out"
             )
 
+    def reads_as(self, other: TableEncoding) -> bool:
+        """Do both make the same inputs and targets of the table that was learned from?"""
+        mine, theirs = (
+            [
+                column.model_copy(update={"fill": 0.0})
+                if isinstance(column, NumberColumn) and not column.marked
+                else column
+                for column in encoding.columns
+            ]
+            for encoding in (self, other)
+        )
+        return mine == theirs and self.targets == other.targets
+
     def refilled(self, inputs: Tensor, rows: Tensor) -> tuple[Self, Tensor]:
         """The same with the medians of some rows alone, and all inputs filled in with them."""
         columns, inputs, place = list(self.columns), inputs.clone(), 0
         for number, column in enumerate(self.columns):
-            if isinstance(column, NumberColumn) and column.marked:
-                missing = inputs[:, place + 1] == 1
+            if isinstance(column, NumberColumn):
+                none = torch.zeros(len(inputs), dtype=torch.bool)
+                missing = inputs[:, place + 1] == 1 if column.marked else none
                 known = inputs[rows, place][~missing[rows]]
                 if len(known):
                     fill = float(np.median(known.double().numpy()))

@@ -19,6 +19,8 @@ from sparsemble.tables.frames import as_frame, needed
 if TYPE_CHECKING:
     from sparsemble.tables.frames import Frame
 
+ENDINGS = (".csv", ".tsv", ".parquet", ".npz")
+"""Of files that hold tables."""
 _MISSING = ["", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null"]
 _BLOCK = 1 << 20
 _MOST = (1 << 31) - 1

@@ -3,17 +3,15 @@
 - Numbers, dates, times, true and false are numbers; texts are categories.
 - Left out is what says nothing or too much: a column with one value, one that counts the rows, and
   texts of which there are too many different ones.
-- A target of texts, of true and false or of few different whole numbers is classes, another one
-  numbers.
 
-All of it can be said otherwise, by `Choices`.
+All of it can be said otherwise, by `Choices`. What a target is stands in `target`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,12 +21,12 @@ from sparsemble.tables.cells import Cells, Countable, cells_of, day, number
 from sparsemble.tables.columns import (
     CategoryColumn,
     NumberColumn,
-    TargetColumn,
     Unseen,
     as_numbers,
     shown,
 )
 from sparsemble.tables.encoding import TableEncoding
+from sparsemble.tables.target import Predict, guess_target
 
 if TYPE_CHECKING:
     from sparsemble.tables.frames import Frame
@@ -37,10 +35,6 @@ _MOST_CATEGORIES = 100
 """Of a column whose texts are categories without being asked for,"""
 _ROWS_EACH = 2
 """with so many rows of each on average."""
-_MOST_CLASSES = 20
-"""Different whole numbers that are classes,"""
-_ROWS_EACH_CLASS = 10
-"""with so many rows of each on average; two are always."""
 _MOSTLY = 0.9
 """The share of texts that are numbers, from which on the others are mistakes."""
 _CODES = 20
@@ -59,7 +53,7 @@ _NOUNS = {
 class Choices(Settings):
     """What the user says about columns, in the place of what would be found."""
 
-    predict: Literal["classes", "numbers"] | None = None
+    predict: Predict | None = None
     """What the target is; by default classes if it holds texts, true and false, or few different
     whole numbers, else numbers."""
     categories: Names = ()
@@ -94,8 +88,9 @@ def guess(frame: Frame, targets: Sequence[str], choices: Choices, source: str) -
     found: list[str] = []
     wanted = []
     for name in targets:
-        target, sentence = _target(
-            name, cells_of(frame[name]), choices, len(targets), f"{source}, column {name!r}"
+        cells = cells_of(frame[name])
+        target, sentence = guess_target(
+            name, cells, choices.predict, f"{source}, column {name!r}", alone=len(targets) == 1
         )
         wanted.append(target)
         found.append(sentence)
@@ -145,47 +140,6 @@ def _check_choices(
         raise InputError(f"{source}: {twice!r} cannot be two of categories, numbers and leave_out")
 
 
-def _target(
-    name: str, cells: Cells, choices: Choices, count: int, source: str
-) -> tuple[TargetColumn, str]:
-    """A target, and why it is what it is."""
-    different = cells.different
-    if cells.kind in ("other", "date", "duration", "time", "nothing"):
-        raise InputError(f"{source}: holds {cells.words}, which cannot be predicted")
-    if len(different) == 1:
-        raise InputError(f"{source}: is {different[0]!r} in every row: there is nothing to predict")
-    kind, why = choices.predict, "as asked for"
-    if kind is None:
-        kind, why = _kind_of_target(cells, different)
-    if count > 1 and kind == "classes":
-        raise InputError(
-            f"{source}: of several targets each must be numbers, and this one is classes, {why}"
-        )
-    if kind == "numbers":
-        as_numbers(cells, "number", source)
-        return TargetColumn(name=name), f"{name}: to be predicted as a number, {why}"
-    if len(different) > max(len(cells.values) / _ROWS_EACH, 2):
-        raise InputError(
-            f"{source}: {len(different)} different values in {len(cells.values)} rows are no "
-            "classes that could be learned"
-        )
-    listed = shown(different)
-    sentence = f"{name}: to be predicted, {len(different)} classes ({listed}), {why}"
-    return TargetColumn(name=name, classes=tuple(different)), sentence
-
-
-def _kind_of_target(
-    cells: Cells, different: list[str]
-) -> tuple[Literal["classes", "numbers"], str]:
-    if cells.kind != "number":
-        return "classes", f"because it holds {cells.words}"
-    count, rows = len(different), len(cells.values)
-    is_whole = bool((cells.values == np.floor(cells.values)).all())
-    if is_whole and (count == 2 or count <= min(_MOST_CLASSES, rows / _ROWS_EACH_CLASS)):
-        return "classes", f"because it holds whole numbers, only {count} different ones"
-    return "numbers", f"because it holds {count} different numbers"
-
-
 def _column(
     name: str, cells: Cells, choices: Choices, source: str
 ) -> tuple[NumberColumn | CategoryColumn | None, str]:
@@ -211,8 +165,8 @@ def _column(
     _check_mistakes(cells, different, name, source)
     if len(different) > min(_MOST_CATEGORIES, max(rows / _ROWS_EACH, 2)):
         return None, (
-            f"left out, {len(different)} different texts in {rows} rows (to be named in categories "
-            "if they are)"
+            f"left out, {len(different)} different texts in {rows} rows (name it in categories to "
+            "keep it)"
         )
     return _category(name, cells, different, source)
 
@@ -228,9 +182,7 @@ def _number(
     if missing.all():
         raise InputError(f"{source}: holds no number at all: leave it out")
     fill = float(np.median(values[~missing]))
-    column = NumberColumn(
-        name=name, holds=holds, fill=fill if missing.any() else 0.0, marked=bool(missing.any())
-    )
+    column = NumberColumn(name=name, holds=holds, fill=fill, marked=bool(missing.any()))
     if not missing.any():
         return column, _NOUNS[holds]
     return column, f"{_NOUNS[holds]}, {_values(missing)} missing, filled in with {fill:.6g}"

@@ -56,7 +56,7 @@ def with_columns(
     """
     if not isinstance(data, TableDataset):
         return checked
-    if columns is not None and data.columns != columns:
+    if columns is not None and not columns.reads_as(data.columns):
         raise InputError(
             f"{source}: the table's columns were read otherwise than those of the table that was "
             "learned from: give the table itself, or make it with table(…, like=train)"
