@@ -120,6 +120,20 @@ def test_the_guess_can_be_overridden():
     assert sparsemble.table(five, "y", predict="classes").class_names == ("5", "6", "7", "8", "9")
 
 
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        (3, "target = 3: give a list of columns"),
+        ([], "say which column is to be predicted (target): x, y"),
+        (["x", "x"], "name each column once"),
+    ],
+)
+def test_targets_are_names_of_columns(target, message):
+    with pytest.raises(InputError) as error:
+        sparsemble.table({"x": [1.5, 2.5], "y": ["a", "b"]}, target)
+    assert message in str(error.value)
+
+
 def test_several_targets_are_numbers_by_their_names():
     table = {"x": [0.1, 0.2, 0.4], "u": [1.5, 2.5, 3.5], "v": [10, 20, 30]}
     data = sparsemble.table(table, ["v", "u"])
@@ -138,7 +152,7 @@ def test_rows_without_a_target_are_left_out_and_counted():
 @pytest.mark.parametrize(
     ("table", "how", "message"),
     [
-        ({"x": [1.5, 2, 3], "y": ["a"] * 3}, {}, "column 'y': is 'a' in every row: there is noth"),
+        ({"x": [1.5, 2, 3], "y": ["a"] * 3}, {}, "column 'y': is 'a' in all rows: there is noth"),
         ({"x": [1.5, 2, 3], "y": [None] * 3}, {}, "y is missing in every row"),
         ({"x": [1.5, 2, 3], "y": ["a", "b", "c"]}, {}, "3 different values in 3 rows are no class"),
         (
@@ -169,6 +183,8 @@ def test_rows_without_a_target_are_left_out_and_counted():
         ({"x": [1.5, 1e300], "y": ["a", "b"]}, {}, "row 2 is too large for single precision"),
         ({"x": [1.5, 2], "x is missing": [1, None], "y": ["a", "b"]}, {}, None),
         ({"x": [1.5], "y": ["a", "b"]}, {}, "not a table of columns"),
+        ({"x": [1.5, 2], "y": [[1], [2]]}, {}, "holds values of type List(Int64), which cannot be"),
+        ({"x": [1.5, 2], "y": DATES[:2]}, {}, "'y': holds dates, which cannot be predicted"),
     ],
 )
 def test_a_table_that_nothing_can_be_learned_from_is_refused(table, how, message):

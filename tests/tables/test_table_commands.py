@@ -182,7 +182,7 @@ def test_a_table_that_does_not_fit_is_one_clear_line(run, command, tmp_path, cha
         (["--csv", "people.csv", "--target", "income", "--test", "t.csv"], "t.csv does not exist"),
         (["--csv", "people.csv", "--target", "income", "--predict", "numbers"], "the text 'low'"),
         (["--csv", "people.csv", "--target", "remark"], "are no classes that could be learned"),
-        (["--csv", "same.csv", "--target", "y"], "'y': is 'a' in every row: there is nothing"),
+        (["--csv", "same.csv", "--target", "y"], "'y': is 'a' in all rows: there is nothing"),
         (["--csv", "text.csv", "--target", "y"], "holds numbers, but for 'unknown' in row 8"),
         (
             ["--csv", "people.csv", "--csv", "same.csv", "--target", "y"],

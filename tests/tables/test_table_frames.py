@@ -94,6 +94,29 @@ def test_two_columns_of_one_name_are_refused():
         as_frame(table, "the table")
 
 
+def test_integers_that_no_double_holds_are_rounded():
+    for kind in (pa.table, pl.DataFrame, pd.DataFrame):
+        data = sparsemble.table(kind({"x": [2**63 - 1, 1, 2], "y": ["a", "b", "a"]}), target="y")
+        assert data.inputs[:, 0].tolist() == [2.0**63, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([[1, 2]], "list is no table: give one of pandas, polars or Arrow, or a dict of columns"),
+        (pd.Series([1, 2]), "Series is no table"),
+        (pd.DataFrame({("a", "b"): [1], ("a", "c"): [2]}), "give each a text as name"),
+        (pd.DataFrame({"y": []}), "no rows"),
+        (pl.DataFrame({"y": []}), "no rows"),
+        ({"y": 3}, "not a table of columns"),
+    ],
+)
+def test_what_is_no_table_is_refused(values, message):
+    with pytest.raises(InputError) as error:
+        sparsemble.table(values, target="y")
+    assert message in str(error.value)
+
+
 def test_values_of_several_kinds_are_left_out_and_said():
     table = pd.DataFrame({"x": [1.5, 2.0, 1.0], "mixed": [1, "a", None], "y": ["a", "b", "a"]})
     data = sparsemble.table(table, target="y")

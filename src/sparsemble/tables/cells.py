@@ -1,8 +1,9 @@
 """The cells of one column as NumPy has them: what they are, and which are missing.
 
 Numbers, and what can be counted as such (true or false, dates, times, durations), are doubles, NaN
-where missing; an infinite one stays. Texts have no space at their ends, and are empty where
-missing. Every library's column comes out the same, so that a table may come from any.
+where missing; an infinite one stays. Texts are looked at once for each that is different: they have
+no space at their ends, and one that is empty is missing. Every library's column comes out the same,
+so that a table may come from any.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import datetime
 import numbers
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -46,13 +48,16 @@ class Cells:
 
     kind: Kind
     values: np.ndarray
+    """Doubles, NaN where missing; of texts, which of the `known` ones, -1 where missing."""
+    known: tuple[str, ...] = ()
+    """The different texts."""
     what: str = ""
     """Of other kinds: what they are."""
 
     @cached_property
     def missing(self) -> np.ndarray:
-        """Which of them are."""
-        found: np.ndarray = self.values == "" if self.kind == "text" else np.isnan(self.values)
+        """Which of them are; of what is not understood none is known to be."""
+        found: np.ndarray = self.values < 0 if self.kind == "text" else np.isnan(self.values)
         return found
 
     @property
@@ -61,24 +66,62 @@ class Cells:
         return WORDS.get(self.kind, self.what)
 
     @cached_property
-    def texts(self) -> np.ndarray:
-        """All as texts, whole numbers without a point, and empty where missing."""
+    def is_same(self) -> bool:
+        """Is it the same in every row?"""
+        return len(self.values) > 0 and bool((self.values == self.values[0]).all())
+
+    @cached_property
+    def _written(self) -> tuple[list[str], np.ndarray]:
+        """The different ones as texts, and where among them each is, -1 where missing."""
         if self.kind == "text":
-            return self.values
-        different, places = np.unique(self.values, return_inverse=True)
-        written = {0.0: "false", 1.0: "true"} if self.kind == "truth" else {}
-        names = ["" if np.isnan(value) else written.get(value, plain(value)) for value in different]
-        found: np.ndarray = np.array(names or [""], dtype=str)[places]
-        return found
+            return list(self.known), self.values
+        known = self.values[~self.missing]
+        different, places = np.unique(known, return_inverse=True)
+        truths = {0.0: "false", 1.0: "true"} if self.kind == "truth" else {}
+        codes = np.full(len(self.values), -1)
+        codes[~self.missing] = places
+        return [truths.get(value, plain(value)) for value in different.tolist()], codes
 
     @property
-    def different(self) -> list[str]:
+    def names(self) -> list[str]:
+        """The different ones as texts, whole numbers without a point, in no order."""
+        return self._written[0]
+
+    @property
+    def codes(self) -> np.ndarray:
+        """Which of the `names` each is, -1 where missing."""
+        return self._written[1]
+
+    @property
+    def ordered(self) -> list[str]:
         """The different ones as texts: numbers by size, texts by the alphabet."""
-        found = [text for text in np.unique(self.texts).tolist() if text]
-        values = [number(text) for text in found]
+        values = [number(text) for text in self.names]
         if all(value is not None for value in values):
-            return [text for _, text in sorted(zip(values, found, strict=True))]
-        return found
+            return [text for _, text in sorted(zip(values, self.names, strict=True))]
+        return sorted(self.names)
+
+    def text(self, row: int) -> str:
+        """One of them as a text."""
+        code = int(self.codes[row])
+        return self.names[code] if code >= 0 else ""
+
+    @classmethod
+    def of_texts(cls, texts: Sequence[str]) -> Cells:
+        """Texts without the space at their ends, missing where nothing is left."""
+        places: dict[str, int] = {}
+        raw = np.fromiter(
+            (places.setdefault(text, len(places)) for text in texts), np.int64, len(texts)
+        )
+        stripped = [text.strip() for text in places]
+        known = {text: place for place, text in enumerate(dict.fromkeys(filter(None, stripped)))}
+        if not known:
+            return cls("nothing", np.full(len(texts), np.nan))
+        return cls("text", np.array([known.get(text, -1) for text in stripped])[raw], tuple(known))
+
+    @classmethod
+    def of_another_kind(cls, count: int, what: str) -> Cells:
+        """What is not understood."""
+        return cls("other", np.zeros(count), what=f"values of type {what}")
 
 
 def plain(value: float) -> str:
@@ -123,7 +166,7 @@ def cells_of(series: Series[Any]) -> Cells:
     if dtype == narwhals.Boolean:
         return Cells("truth", _floats(series))
     if dtype in (narwhals.String, narwhals.Categorical, narwhals.Enum):
-        return _texts(series)
+        return Cells.of_texts(_texts(series))
     if dtype in (narwhals.Date, narwhals.Datetime):
         return Cells("date", _floats(series.dt.timestamp("ms")) / _DAY)
     if dtype == narwhals.Duration:
@@ -132,26 +175,24 @@ def cells_of(series: Series[Any]) -> Cells:
         return Cells("time", _times(series))
     if dtype == narwhals.Object:
         return _objects(series)
-    return Cells("other", np.full(len(series), np.nan), f"values of type {dtype}")
+    return Cells.of_another_kind(len(series), str(dtype))
 
 
 def _floats(series: Series[Any]) -> np.ndarray:
-    values: np.ndarray = series.cast(needed("narwhals").Float64).to_numpy()
+    try:
+        values: np.ndarray = series.cast(needed("narwhals").Float64).to_numpy()
+    except Exception:  # Arrow refuses integers that a double does not hold exactly
+        values = np.array([np.nan if own is None else float(own) for own in series.to_list()])
     return values.astype(np.float64)
 
 
-def _texts(series: Series[Any]) -> Cells:
-    filled = series.cast(needed("narwhals").String).fill_null("").to_numpy()
-    values = np.char.strip(filled.astype(str))
-    if not (values != "").any():
-        return Cells("nothing", np.full(len(values), np.nan))
-    return Cells("text", values)
+def _texts(series: Series[Any]) -> list[str]:
+    return series.cast(needed("narwhals").String).fill_null("").to_list()
 
 
 def _times(series: Series[Any]) -> np.ndarray:
     """Times of day as parts of a day: every library writes them alike."""
-    texts = series.cast(needed("narwhals").String).fill_null("").to_list()
-    return np.array([_time(text) for text in texts])
+    return np.array([_time(text) for text in _texts(series)])
 
 
 def _time(text: str) -> float:
@@ -174,11 +215,10 @@ def _objects(series: Series[Any]) -> Cells:
     )
     kind = next((kind for kind, own in kinds if all(isinstance(v, own) for v in known)), None)
     if kind == "text":
-        texts = ["" if _is_missing(value) else value for value in values]
-        return Cells("text", np.char.strip(np.array(texts, dtype=str)))
+        return Cells.of_texts(["" if _is_missing(value) else value for value in values])
     if kind is None or any(isinstance(value, complex) for value in known):
         names = sorted({type(value).__name__ for value in known})
-        return Cells("other", np.full(len(values), np.nan), f"values of type {' and '.join(names)}")
+        return Cells.of_another_kind(len(values), " and ".join(names))
     return Cells(
         kind, np.array([np.nan if _is_missing(v) else _counted(v) for v in values], dtype=float)
     )

@@ -8,7 +8,7 @@ or else ignored: a number is filled in, of the categories none is 1.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -126,17 +126,20 @@ def as_numbers(cells: Cells, wanted: str, source: str) -> np.ndarray:
 
 def _read(cells: Cells, wanted: str, source: str) -> np.ndarray:
     """Texts that are numbers or dates, or that say true or false."""
-    different, places = np.unique(cells.values, return_inverse=True)
-    reader = _READERS[wanted]
-    values = [reader(text) if text else float("nan") for text in different.tolist()]
-    strange = np.array([value is None for value in values])[places]
+    values = [_READERS[wanted](text) for text in cells.names]
+    strange = _each(cells, [value is None for value in values], False)
     row = _first(strange)
     if row is not None:
         raise InputError(
-            f"{source}: row {row + 1} holds the text {str(cells.values[row])!r} where "
-            f"{WORDS[wanted]} are expected ({strange.sum()} of {len(strange)} rows do)"
+            f"{source}: row {row + 1} holds the text {cells.text(row)!r} where {WORDS[wanted]} are "
+            f"expected ({strange.sum()} of {len(strange)} rows do)"
         )
-    found: np.ndarray = np.array(values, dtype=float)[places]
+    return _each(cells, [float("nan") if value is None else value for value in values], np.nan)
+
+
+def _each(cells: Cells, values: list[Any], missing: Any) -> np.ndarray:
+    """What each cell gets, by what each different one does."""
+    found: np.ndarray = np.array([*values, missing])[cells.codes]
     return found
 
 
@@ -153,16 +156,13 @@ def places_of(cells: Cells, known: tuple[str, ...], source: str, remedy: str | N
         raise InputError(f"{source}: holds {cells.words} where texts are expected")
     order = {_canonical(name): place for place, name in enumerate(known)}
     order |= {name: place for place, name in enumerate(known)}
-    order[""] = len(known)
-    different, rows = np.unique(cells.texts, return_inverse=True)
-    found = [order.get(text, order.get(_canonical(text), -1)) for text in different.tolist()]
-    places: np.ndarray = np.array(found, dtype=np.int64)[rows]
+    found = [order.get(text, order.get(_canonical(text), -1)) for text in cells.names]
+    places = _each(cells, found, len(known))
     row = _first(places < 0)
     if row is not None and remedy is not None:
-        others = len(set(cells.texts[places < 0].tolist()))
         raise InputError(
-            f"{source}: row {row + 1} holds {str(cells.texts[row])!r}, which was not in the table "
-            f"that was learned from ({others} such in all); known are {shown(known)}; {remedy}"
+            f"{source}: row {row + 1} holds {cells.text(row)!r}, which was not in the table that "
+            f"was learned from ({found.count(-1)} such in all); known are {shown(known)}; {remedy}"
         )
     return places
 

@@ -205,13 +205,17 @@ def made_of(
             raise InputError("like says everything about the columns: leave out the rest")
         made = TableDataset.of(frame, like.columns, source)
         return replace(made, scaling=like.scaling)
-    targets = (target,) if isinstance(target, str) else tuple(target or ())
+    targets = (target,) if isinstance(target, str) else _listed(target or (), "target")
     if not targets:
         raise InputError(
             f"{source}: say which column is to be predicted (target): {shown(frame.columns)}"
         )
     for name in targets:
         _check_target(name, frame.columns, source)
+    if len(set(targets)) < len(targets):
+        raise InputError(f"target = {list(targets)}: name each column once")
+    if len(frame) == 0:
+        raise InputError(f"{source}: no rows")
     frame, dropped = _with_targets(frame, targets, source)
     found = guess(frame, targets, choices, source)
     made = TableDataset.of(frame, found.encoding, source)
@@ -243,6 +247,6 @@ def _with_targets(
 
 
 def _listed(names: Sequence[str], what: str) -> tuple[str, ...]:
-    if isinstance(names, str):
+    if isinstance(names, str) or not isinstance(names, Sequence):
         raise InputError(f"{what} = {names!r}: give a list of columns, as {what}=[{names!r}]")
     return tuple(names)

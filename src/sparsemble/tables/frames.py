@@ -51,6 +51,11 @@ def as_frame(values: Any, source: str) -> Frame:
     narwhals = needed("narwhals")
     if isinstance(values, Mapping):
         values = _from_columns(values, source)
+    if not is_table(values):
+        raise InputError(
+            f"{source}: {type(values).__name__} is no table: give one of pandas, polars or Arrow, "
+            "or a dict of columns"
+        )
     try:
         frame = narwhals.from_native(values, pass_through=True)
         if isinstance(frame, narwhals.LazyFrame):
@@ -69,6 +74,8 @@ def as_frame(values: Any, source: str) -> Frame:
         raise InputError(f"{source}: two columns are called {twice!r}: give each its own name")
     changed = {own: name for own, name in zip(frame.columns, names, strict=True) if own != name}
     found: Frame = frame.rename(changed) if changed else frame
+    if list(found.columns) != names:
+        raise InputError(f"{source}: columns are called {frame.columns}: give each a text as name")
     return found
 
 

@@ -152,23 +152,23 @@ def _column(
     if cells.kind in ("nothing", "other"):
         return None, f"left out, it holds {cells.words}"
     if name in choices.categories:
-        return _category(name, cells, cells.different, source)
-    different = cells.different
-    if len(different) == 1 and not cells.missing.any():
-        return None, f"left out, it is {different[0]!r} in every row"
+        return _category(name, cells, source)
+    if cells.is_same:
+        return None, f"left out, it is {cells.text(0)!r} in every row"
     if cells.kind != "text":
         if _counts(cells):
             return None, "left out, it counts the rows"
         return _number(name, cells, source)
-    if all(day(text) is not None for text in different):
+    if all(day(text) is not None for text in cells.names):
         return _number(name, cells, source, "date")
-    _check_mistakes(cells, different, name, source)
-    if len(different) > min(_MOST_CATEGORIES, max(rows / _ROWS_EACH, 2)):
+    _check_mistakes(cells, name, source)
+    different = len(cells.names)
+    if different > min(_MOST_CATEGORIES, max(rows / _ROWS_EACH, 2)):
         return None, (
-            f"left out, {len(different)} different texts in {rows} rows (name it in categories to "
+            f"left out, {different} different texts in {rows} rows (name it in categories to "
             "keep it)"
         )
-    return _category(name, cells, different, source)
+    return _category(name, cells, source)
 
 
 def _number(
@@ -188,12 +188,10 @@ def _number(
     return column, f"{_NOUNS[holds]}, {_values(missing)} missing, filled in with {fill:.6g}"
 
 
-def _category(
-    name: str, cells: Cells, different: list[str], source: str
-) -> tuple[CategoryColumn, str]:
+def _category(name: str, cells: Cells, source: str) -> tuple[CategoryColumn, str]:
     if cells.kind in ("date", "duration", "time"):
         raise InputError(f"{source}: holds {cells.words}, which are no categories: give texts")
-    missing = cells.missing
+    missing, different = cells.missing, cells.ordered
     column = CategoryColumn(name=name, categories=tuple(different), marked=bool(missing.any()))
     count = f"{len(different)} categor{'ies' if len(different) > 1 else 'y'}"
     sentence = f"{count} ({shown(different)})"
@@ -216,20 +214,17 @@ def _counts(cells: Cells) -> bool:
     return first in (0, 1) and np.array_equal(np.sort(values), first + np.arange(len(values)))
 
 
-def _check_mistakes(cells: Cells, different: list[str], name: str, source: str) -> None:
+def _check_mistakes(cells: Cells, name: str, source: str) -> None:
     """Numbers among which a few texts stand are numbers with mistakes, and no categories."""
-    if len(different) <= _CODES:
+    strange = np.array([number(text) is None for text in cells.names])
+    if len(strange) <= _CODES or not strange.any():
         return
-    strange = {text for text in different if number(text) is None}
-    if not strange:
-        return
-    wrong = np.isin(cells.texts, list(strange))
-    known = ~cells.missing
-    if wrong.sum() > (1 - _MOSTLY) * known.sum():
+    wrong = strange[cells.codes] & ~cells.missing
+    if wrong.sum() > (1 - _MOSTLY) * (~cells.missing).sum():
         return
     row = int(wrong.argmax())
     raise InputError(
-        f"{source}: holds numbers, but for {str(cells.texts[row])!r} in row {row + 1} "
+        f"{source}: holds numbers, but for {cells.text(row)!r} in row {row + 1} "
         f"({wrong.sum()} of {len(wrong)} rows hold such): correct it, leave it empty if it is "
         f"missing, or name {name!r} in categories or leave_out"
     )

@@ -36,12 +36,12 @@ def guess_target(
         source: Where it comes from, for messages.
         alone: Is it the only one? Several are numbers.
     """
-    different, rows = cells.different, len(cells.values)
+    rows = len(cells.values)
     if cells.kind not in ("number", "truth", "text"):
         raise InputError(f"{source}: holds {cells.words}, which cannot be predicted")
-    if len(different) == 1:
-        raise InputError(f"{source}: is {different[0]!r} in every row: there is nothing to predict")
-    kind, why = (predict, "as asked for") if predict else _kind(cells, len(different))
+    if cells.is_same:
+        raise InputError(f"{source}: is {cells.text(0)!r} in all rows: there is nothing to predict")
+    kind, why = (predict, "as asked for") if predict else _kind(cells)
     if kind == "classes" and not alone:
         raise InputError(
             f"{source}: of several targets each must be numbers, and this one is classes, {why}"
@@ -49,6 +49,7 @@ def guess_target(
     if kind == "numbers":
         as_numbers(cells, "number", source)
         return TargetColumn(name=name), f"{name}: to be predicted as a number, {why}"
+    different = cells.ordered
     if len(different) > max(rows / _ROWS_EACH, 2):
         raise InputError(
             f"{source}: {len(different)} different values in {rows} rows are no classes that "
@@ -58,9 +59,10 @@ def guess_target(
     return TargetColumn(name=name, classes=tuple(different)), sentence
 
 
-def _kind(cells: Cells, different: int) -> tuple[Predict, str]:
+def _kind(cells: Cells) -> tuple[Predict, str]:
     if cells.kind != "number":
         return "classes", f"because it holds {cells.words}"
+    different = len(np.unique(cells.values))
     is_whole = np.array_equal(cells.values, np.floor(cells.values))
     few = different <= min(_MOST_CLASSES, len(cells.values) / _ROWS_EACH_NUMBER)
     if is_whole and (different == 2 or few):
