@@ -75,6 +75,10 @@ def test_what_was_found_is_said_in_sentences():
         ([f"n{k}" for k in range(30)], "x: left out, 30 different texts in 30 rows (name it in"),
         (["a", None] * 15, "x: 1 category (a), 15 values missing, as a category of its own"),
         (["2020-01-02", "1970-01-02"] * 15, "x: a date, as days since 1970"),
+        (
+            ["2020-01-02", None] * 15,
+            "x: a date, as days since 1970, 15 values missing, filled in with 2020-01-02",
+        ),
     ],
 )
 def test_columns_that_say_nothing_or_too_much_are_left_out(column, sentence):

@@ -172,6 +172,7 @@ def test_a_table_that_does_not_fit_is_one_clear_line(run, command, tmp_path, cha
     [
         (["people.csv"], "people.csv is a table, not a recipe: sparsemble learn --csv people.csv"),
         ([], "nothing to learn: name a recipe"),
+        (["--csv", "same.csv", "people.csv"], "people.csv: write --csv before every file"),
         (["--target", "income"], "--target is for a table"),
         (["digits", "--predict", "classes"], "--predict is for a table"),
         (["--csv", "people.csv"], "say which column is to be predicted (--target): person, age"),

@@ -59,6 +59,12 @@ def test_categories_are_read_as_they_are_written(tmp_path):
     assert torch.equal(same.inputs, data.inputs)
 
 
+def test_categories_are_read_as_they_are_written_beside_spaces(tmp_path):
+    path = written(tmp_path, CSV.replace("zip,since", " zip ,since"), encoding="utf-8-sig")
+    data = sparsemble.read_table(path, target="y", categories=["zip"])
+    assert data.columns.columns[1].categories == ("01234", "98765")
+
+
 def test_types_are_found_in_all_rows_however_late_they_show(tmp_path):
     rows = "".join(f"{k % 97},{k % 2}\n" for k in range(300_000))
     path = written(tmp_path, f"x,y\n{rows}0.5,1\n")

@@ -10,6 +10,7 @@ from sparsemble.errors import InputError
 from sparsemble.recipes import Recipe, load_recipe
 from sparsemble.recipes.data import TableData
 from sparsemble.recipes.tables import table_recipe
+from sparsemble.tables.files import ENDINGS
 
 
 def table_or_recipe(
@@ -36,6 +37,8 @@ def table_or_recipe(
         unseen: What to do about what training did not show.
     """
     if files:
+        if recipe is not None and Path(recipe).suffix.lower() in ENDINGS:
+            raise InputError(f"{recipe}: write --csv before every file, as --csv {recipe}")
         return table_recipe(
             files,
             targets or (),

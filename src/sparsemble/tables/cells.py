@@ -134,9 +134,13 @@ def plain(value: float) -> str:
 
 
 def number(text: str) -> float | None:
-    """The number that a text is, if it is a finite one."""
+    """The number that a text is, if it is a finite one.
+
+    >>> number("1e3"), number("1_000"), number("inf")
+    (1000.0, None, None)
+    """
     try:
-        value = float(text)
+        value = float(text.replace("_", "?"))  # which Python alone reads
     except ValueError:
         return None
     return value if np.isfinite(value) else None

@@ -8,6 +8,7 @@ in these files can run code: pickled arrays are refused.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from csv import reader
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,14 +53,14 @@ def _read(path: Path, texts: Collection[str]) -> Any:
         ".parquet": lambda: needed("pyarrow.parquet").ParquetFile(path).read(),
         ".npz": lambda: _read_npz(path),
     }
-    reader = readers.get(path.suffix.lower())
-    if reader is None:
+    chosen = readers.get(path.suffix.lower())
+    if chosen is None:
         raise InputError(f"{path}: tables are read from {', '.join(readers)} files")
     if not path.is_file():
         raise InputError(f"{path} does not exist")
     needed("pyarrow")
     try:
-        table = reader()
+        table = chosen()
     except InputError:
         raise
     except Exception as error:  # damaged or foreign files raise what their layer raises
@@ -78,14 +79,16 @@ def _read_csv(path: Path, texts: Collection[str]) -> Any:
         start = file.readline().decode("utf-8", "replace")
     if not start.strip("\ufeff \t\r\n"):
         raise InputError(f"{path}: the first line is empty: it names the columns")
-    parse = csv.ParseOptions(delimiter=_delimiter(start), newlines_in_values=True)
+    mark = _delimiter(start)
+    header = next(reader([start.removeprefix("\ufeff")], delimiter=mark))
+    parse = csv.ParseOptions(delimiter=mark, newlines_in_values=True)
     # Arrow finds types in the first block, which therefore is the whole file.
     block = min(max(path.stat().st_size + 1, _BLOCK), _MOST)
     read = csv.ReadOptions(block_size=block, use_threads=False)
     convert = csv.ConvertOptions(
         null_values=_MISSING,
         strings_can_be_null=True,
-        column_types={name: arrow.string() for name in texts},
+        column_types={name: arrow.string() for name in header if name.strip() in texts},
     )
     table = csv.read_csv(path, read, parse, convert)
     names = [name.strip() for name in table.column_names]

@@ -185,7 +185,8 @@ def _number(
     column = NumberColumn(name=name, holds=holds, fill=fill, marked=bool(missing.any()))
     if not missing.any():
         return column, _NOUNS[holds]
-    return column, f"{_NOUNS[holds]}, {_values(missing)} missing, filled in with {fill:.6g}"
+    usual = np.datetime64(round(fill), "D") if holds == "date" else f"{fill:.6g}"
+    return column, f"{_NOUNS[holds]}, {_values(missing)} missing, filled in with {usual}"
 
 
 def _category(name: str, cells: Cells, source: str) -> tuple[CategoryColumn, str]:
