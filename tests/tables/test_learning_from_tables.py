@@ -151,6 +151,8 @@ def test_rows_without_an_answer_are_not_measured_and_that_is_noted(classes, fram
         (lambda frame: frame.drop(columns="income"), "no column 'income' to compare predictions"),
         (lambda frame: frame.assign(income="fair"), "row 1 holds 'fair', which was not in"),
         (lambda frame: (frame, frame["income"][:5]), "240 rows but 5 targets"),
+        (lambda frame: (frame, np.zeros((240, 2))), "give one column for each of income"),
+        (lambda frame: frame[:0], "the data: no rows"),
         (lambda frame: sparsemble.table(frame[frame.age.fillna(1) < 40], "income"), "like=train"),
     ],
 )
@@ -165,6 +167,22 @@ def test_numbers_are_predicted_in_the_units_of_the_table(numbers, frame):
     assert numbers.predict(frame).shape == (240,)
     away = numbers.predict(frame) - frame["hours"].to_numpy()
     assert numbers.evaluate(frame)["rmse"] == pytest.approx(np.sqrt((away**2).mean()))
+
+
+def test_several_numbers_are_predicted_and_compared_by_name():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=60)
+    frame = pd.DataFrame({"x": x, "u": x + 0.1 * rng.normal(size=60), "v": 100 - 5 * x})
+    ensemble = learned_from(sparsemble.table(frame, target=["u", "v"]), 2)
+    assert ensemble.task.target_names == ("u", "v")
+    whole = ensemble.evaluate(frame)
+    assert ensemble.evaluate(frame[["v", "x", "u"]]) == whole
+    assert ensemble.evaluate((frame[["x"]], frame[["v", "u"]])) == whole
+    assert ensemble.evaluate((frame[["x"]], frame[["u", "v"]].to_numpy())) == whole
+
+
+def test_an_empty_table_has_no_predictions(classes, frame):
+    assert classes.predict(frame[:0]).shape == (0,)
 
 
 def test_a_table_that_is_given_as_it_is_says_what_to_call(frame):

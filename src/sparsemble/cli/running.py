@@ -91,12 +91,11 @@ def learn(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Learn an ensemble by RECIPE, or from a table; the same command again goes on where it
-    stopped.
+    """Learn an ensemble by RECIPE; the same command again goes on where it stopped.
+
+    From a table: sparsemble learn --csv examples/people.csv --target income
 
     Example: sparsemble learn digits-budget --out runs/digits
-
-    Example: sparsemble learn --csv examples/people.csv --target income
     """
     from sparsemble.cli.tables import show_columns, table_or_recipe
 

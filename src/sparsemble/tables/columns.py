@@ -189,10 +189,15 @@ def _check_missing(missing: np.ndarray, source: str, unseen: Unseen) -> None:
     row = _first(missing)
     if row is not None and unseen == "refuse":
         raise InputError(
-            f"{source}: row {row + 1} holds no value ({missing.sum()} rows in all), and in the "
+            f"{source}: row {row + 1} holds no value ({_rows(missing)} in all), and in the "
             "table that was learned from every row had one: give one; to have it filled in "
             f"{UNSEEN}"
         )
+
+
+def _rows(which: np.ndarray) -> str:
+    count = int(which.sum())
+    return f"{count} row{'s' * (count > 1)}"
 
 
 def _first(which: np.ndarray) -> int | None:
