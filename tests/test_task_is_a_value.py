@@ -12,6 +12,7 @@ SOURCE = Path(sparsemble.__file__).parent
 OWN = (
     "tasks/",
     "data/",
+    "tables/",
     "nets/",
     "layouts/",
     "programs/",

@@ -37,6 +37,7 @@ _NAMES = {
     "recipes": ("Recipe", "load_recipe"),
     "stages": ("draw_samples", "prune", "retrain"),
     "structure": ("Layout",),
+    "tables": ("TableDataset", "read_table", "table"),
     "tracing": ("Traced", "describe"),
     "tasks": (
         "Classification",
@@ -82,6 +83,7 @@ if TYPE_CHECKING:  # the same again, for type checkers: they cannot follow `__ge
     from sparsemble import stages as stages
     from sparsemble import store as store
     from sparsemble import structure as structure
+    from sparsemble import tables as tables
     from sparsemble import tasks as tasks
     from sparsemble import tracing as tracing
     from sparsemble.data import Corpus as Corpus
@@ -117,6 +119,9 @@ if TYPE_CHECKING:  # the same again, for type checkers: they cannot follow `__ge
     from sparsemble.stages import prune as prune
     from sparsemble.stages import retrain as retrain
     from sparsemble.structure import Layout as Layout
+    from sparsemble.tables import TableDataset as TableDataset
+    from sparsemble.tables import read_table as read_table
+    from sparsemble.tables import table as table
     from sparsemble.tasks import Classification as Classification
     from sparsemble.tasks import ExampleTask as ExampleTask
     from sparsemble.tasks import LanguageModelling as LanguageModelling

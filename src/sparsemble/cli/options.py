@@ -30,6 +30,13 @@ Code = Annotated[
     list[str] | None,
     typer.Option("--code", metavar="MODULE:NAME", help="Code of your own that may be run."),
 ]
+Unseen = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HOW",
+        help="Of a table: refuse or ignore categories and gaps that training did not show.",
+    ),
+]
 Saved = Annotated[Path, typer.Argument(help="A run folder, or a saved ensemble.")]
 
 _FILE_WIDTH = 400
@@ -49,6 +56,11 @@ def train_with(threads: int | None) -> None:
 
     torch.set_flush_denormal(True)
     use_threads(threads)
+
+
+def given(options: dict[str, Any]) -> dict[str, Any]:
+    """Those that the user gave."""
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def results_console() -> Any:

@@ -16,6 +16,7 @@ from sparsemble.cli.options import (
     Jobs,
     Quiet,
     Threads,
+    Unseen,
     parsed_changes,
     print_json,
     progress_console,
@@ -31,7 +32,10 @@ if TYPE_CHECKING:
 
 @app.command()
 def learn(
-    recipe: Annotated[str, typer.Argument(help="A built-in recipe or a TOML file.")],
+    recipe: Annotated[
+        str | None,
+        typer.Argument(help="A built-in recipe or a TOML file; of a table its settings alone."),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="Run folder; default runs/NAME.")
     ] = None,
@@ -41,9 +45,36 @@ def learn(
         typer.Option(
             metavar="LIMITS",
             help="Find all settings for a budget, as flops=1.0,parameters=0.7; the recipe only "
-            "says data and network.",
+            "says data and network. Of a table without a recipe: flops=1.0.",
         ),
     ] = None,
+    tables: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--table",
+            "--csv",
+            metavar="FILE",
+            help="Learn from a table: CSV, Parquet or NPZ; several files are one table.",
+        ),
+    ] = None,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Of a table: the column to be predicted."),
+    ] = None,
+    test: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Of a table: rows to measure on; default: a fifth of all."
+        ),
+    ] = None,
+    hidden: Annotated[
+        str | None, typer.Option(metavar="SIZES", help="Of a table: hidden layers, as 64,64.")
+    ] = None,
+    predict: Annotated[
+        str | None,
+        typer.Option(metavar="WHAT", help="Of a table: classes or numbers; default: found out."),
+    ] = None,
+    unseen: Unseen = None,
     baseline: Annotated[
         str | None,
         typer.Option(
@@ -62,14 +93,28 @@ def learn(
 ) -> None:
     """Learn an ensemble by RECIPE; the same command again goes on where it stopped.
 
+    From a table: sparsemble learn --csv examples/people.csv --target income
+
     Example: sparsemble learn digits-budget --out runs/digits
     """
-    from sparsemble.recipes import load_recipe
+    from sparsemble.cli.tables import show_columns, table_or_recipe
 
     train_with(threads)
-    resolved = load_recipe(recipe, parsed_changes(changes))
+    resolved = table_or_recipe(
+        recipe,
+        parsed_changes(changes),
+        files=tables,
+        targets=target,
+        test=test,
+        hidden=hidden,
+        predict=predict,
+        unseen=unseen,
+    )
     folder = out or Path("runs") / resolved.name
     console = progress_console(quiet=quiet)
+    show_columns(resolved, console)
+    if tables and recipe is None:
+        budget = budget or "flops=1.0"
     if budget is not None:
         resolved = _planned(resolved, budget, folder, console, data)
     if baseline is not None:

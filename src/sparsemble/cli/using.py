@@ -14,7 +14,9 @@ from sparsemble.cli.options import (
     DataFolder,
     Saved,
     Threads,
+    Unseen,
     as_text,
+    given,
     print_json,
     progress_console,
     results_console,
@@ -33,6 +35,7 @@ def evaluate(
     streams: Annotated[
         int | None, typer.Option(min=1, help="Of a text: pieces read side by side.")
     ] = None,
+    unseen: Unseen = None,
     code: Code = None,
     data: DataFolder = None,
     threads: Threads = None,
@@ -47,7 +50,7 @@ def evaluate(
 
     use_threads(threads)
     ensemble = open_ensemble(saved, code or ())
-    options = {} if streams is None else {"streams": streams}
+    options = given({"streams": streams, "unseen": unseen})
     score = ensemble.evaluate(ensemble.task.evaluation_from(on, part, data, **options))
     if as_json:
         print_json(score.model_dump(mode="json"))
@@ -68,13 +71,14 @@ def evaluate(
 @app.command()
 def predict(
     saved: Saved,
-    inputs: Annotated[Path, typer.Argument(help="Rows as CSV, NPY or NPZ, or a text file.")],
+    inputs: Annotated[Path, typer.Argument(help="Rows (CSV, NPY, NPZ, Parquet) or a text file.")],
     out: Annotated[
         Path | None, typer.Option("--out", help="File to write; default: the terminal.")
     ] = None,
     words: Annotated[
         int | None, typer.Option(min=1, help="After a text: how many next words.")
     ] = None,
+    unseen: Unseen = None,
     code: Code = None,
     threads: Threads = None,
     as_json: AsJson = False,
@@ -88,7 +92,7 @@ def predict(
 
     use_threads(threads)
     ensemble = open_ensemble(saved, code or ())
-    options = {} if words is None else {"words": words}
+    options = given({"words": words, "unseen": unseen})
     found = ensemble.task.predict_file(ensemble, inputs, **options)
     answer = as_text(found.value) if as_json else found.text
     if out is None:

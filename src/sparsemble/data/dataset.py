@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -16,6 +16,10 @@ from sparsemble.errors import InputError
 
 IGNORED = -100
 """The class of positions that do not count, as PyTorch has it."""
+_TABLES = (
+    "; a table of texts, dates and missing values is read by sparsemble.table(frame, "
+    "target='COLUMN')"
+)
 
 
 @dataclass(frozen=True)
@@ -44,18 +48,18 @@ class Dataset:
         scaled: Inputs = self.scaling(self.inputs)
         return scaled
 
-    def split(self, last: int) -> tuple[Dataset, Dataset]:
+    def split(self, last: int) -> tuple[Self, Self]:
         """All but the `last` examples, and those."""
         if not 0 < last < len(self):
             raise InputError(f"cannot set aside {last} of {len(self)} examples")
         return self.pick(slice(None, -last)), self.pick(slice(-last, None))
 
-    def pick(self, part: slice | Tensor) -> Dataset:
+    def pick(self, part: slice | Tensor) -> Self:
         """Some of the examples."""
         weights = None if self.weights is None else self.weights[part]
         return replace(self, inputs=self.inputs[part], targets=self.targets[part], weights=weights)
 
-    def weighed(self, weights: Any, source: str = "the data") -> Dataset:
+    def weighed(self, weights: Any, source: str = "the data") -> Self:
         """The same examples, each of which counts as much as its weight says.
 
         Args:
@@ -167,8 +171,10 @@ def _names_in(targets: Any) -> tuple[str, ...] | None:
 
 
 def column_names(values: Any) -> tuple[str, ...] | None:
-    """The names of a table's columns: of anything that has `columns`, as pandas' and polars' do."""
-    columns = getattr(values, "columns", None)
+    """The names of a table's columns, as pandas, polars and Arrow call them."""
+    columns = getattr(values, "column_names", None)
+    if columns is None:
+        columns = getattr(values, "columns", None)
     return None if columns is None else tuple(map(str, columns))
 
 
@@ -362,7 +368,8 @@ def _as_tensor(values: Any, source: str, *, single: bool = True) -> Tensor:
     if array.dtype.kind == "c":
         raise InputError(f"{source}: complex numbers are not supported")
     if array.dtype.kind not in "fiub":
-        raise InputError(f"{source}: values of type {array.dtype} are not numbers")
+        hint = "" if column_names(values) is None else _TABLES
+        raise InputError(f"{source}: values of type {array.dtype} are not numbers{hint}")
     if array.dtype.kind == "f" and array.dtype.itemsize != (4 if single else 8):
         array = array.astype(np.float32 if single else np.float64)
     if array.dtype.kind == "u" and array.dtype.itemsize > 1:

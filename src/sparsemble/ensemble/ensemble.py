@@ -140,7 +140,8 @@ class Ensemble(nn.Module):
 
         Args:
             inputs: Raw inputs: an array, a tensor, or a table whose columns have names; of
-                networks with several inputs a tuple or a dict of arrays, as was learned from.
+                networks with several inputs a tuple or a dict of arrays, as was learned from. If a
+                table was learned from, one with the same columns, or a dict of them.
             feature_names: What the columns of an array are called, to be matched by name.
         """
         checked = self.task.inputs(inputs, feature_names)
@@ -187,7 +188,7 @@ class Ensemble(nn.Module):
 
         Args:
             data: A pair of arrays, a `Dataset`, a torch `Dataset` or a `DataLoader`; for language
-                models tokens or a `Text`.
+                models tokens or a `Text`. If a table was learned from, one with its targets.
         """
         held = data if isinstance(data, Evaluation) else self.task.evaluation(data)
         scorer = Scorer(self.task)

@@ -115,7 +115,8 @@ def learn(
         network: A module (its weights are where the first chain starts) or a function that makes a
             freshly initialised one.
         data: A pair of arrays `(inputs, targets)`, a `Dataset`, a torch `Dataset` or a
-            `DataLoader`; for a language model a `Corpus`. For a network of several arguments the
+            `DataLoader`; for a table what `table` or `read_table` gives, for a language model a
+            `Corpus`. For a network of several arguments the
             inputs are a tuple or, by name, a dict of arrays: `({"tokens": t, "mask": m}, targets)`.
             Targets of several dimensions are the classes of tokens or pixels; -100 marks those that
             do not count.

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
 
 from sparsemble.data import Dataset, HasParts, Part, Split, read_corpus
 from sparsemble.data.named import EXAMPLES, TEXTS
 from sparsemble.errors import InputError
 from sparsemble.extensions import PATTERN
 from sparsemble.recipes.code import function_of
-from sparsemble.settings import Settings
+from sparsemble.settings import Names, Settings
+from sparsemble.tables import Choices, TableDataset, made_of, read_frame
 
 Size = Annotated[int, Field(ge=1)]
 Place = Annotated[Path, AfterValidator(Path.absolute)]
@@ -120,6 +122,51 @@ class CustomData(Settings):
         return _examples(found[0], found[1], self.validation, "")
 
 
+class TableData(Choices):
+    """A table of your own, in CSV, Parquet or NPZ files; the first line of a CSV file names the
+    columns."""
+
+    name: Literal["table"]
+    """A table of your own."""
+    files: Annotated[tuple[Place, ...], Field(min_length=1)]
+    """Where its rows are; several files are one table, their columns matched by name."""
+    target: Annotated[Names, Field(min_length=1)]
+    """The columns to be predicted; several are numbers."""
+    test: Place | None = None
+    """A file with the rows that figures come from; without one, rows are set aside for them."""
+    share: Annotated[float, Field(gt=0, lt=1)] = 0.2
+    """How much of all rows is set aside, if there is no test file."""
+    draw: Annotated[int, Field(ge=0)] = 0
+    """The seed that says which rows those are."""
+    validation: Annotated[int, Field(ge=0)] = 0
+    """Training rows, the last ones, that figures come from instead of the test set, as in a
+    search."""
+
+    @field_validator("target", mode="before")
+    @classmethod
+    def _one_is_a_list(cls, target: Any) -> Any:
+        return (target,) if isinstance(target, str) else target
+
+    def load(self, folder: Path | None = None) -> Split:
+        """Training and test rows, and what was found in the columns."""
+        train, test = self.parts()
+        of = f" of {self.test.name if self.test else ' and '.join(own.name for own in self.files)}"
+        split = _examples(train, test, self.validation, of)
+        return replace(split, notes=(*test.found, train.in_short))
+
+    def parts(self) -> tuple[TableDataset, TableDataset]:
+        """The same as data sets; the first knows all that was found."""
+        choices = Choices(**{name: getattr(self, name) for name in Choices.model_fields})
+        source = " and ".join(map(str, self.files))
+        frame = read_frame(self.files, self.categories)
+        whole = made_of(frame, self.target, choices, source)
+        if self.test is None:
+            train, test = whole.parts(self.share, self.draw)
+            return train, replace(test, found=())
+        frame = read_frame([self.test], whole.columns.texts)
+        return whole, made_of(frame, None, Choices(), str(self.test), like=whole)
+
+
 def _examples(train: Any, test: Any, validation: int, of: str) -> Split:
     if not validation:
         return Split(train, {"test": Part(test, f"the {_count(test):,} test examples{of}")})
@@ -147,14 +194,15 @@ def _is_pair(value: Any) -> bool:
 
 def _kind(fields: Any) -> str:
     name = fields.get("name") if isinstance(fields, dict) else getattr(fields, "name", None)
-    if name == "custom":
-        return "custom"
+    if name in ("custom", "table"):
+        return str(name)
     return "text" if name in (*TEXTS, "text") else "examples"
 
 
 DataSettings = Annotated[
     Annotated[NamedData, Tag("examples")]
     | Annotated[TextData, Tag("text")]
+    | Annotated[TableData, Tag("table")]
     | Annotated[CustomData, Tag("custom")],
     Discriminator(_kind),
 ]

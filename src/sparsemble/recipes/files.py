@@ -20,6 +20,7 @@ from sparsemble.priors import AnyPrior
 from sparsemble.recipes.networks import AnyNetwork
 from sparsemble.recipes.recipe import Recipe
 from sparsemble.samplers import AnySampler, AnySchedule
+from sparsemble.tables.files import ENDINGS
 from sparsemble.tasks import AnyTask
 
 _KINDS = {
@@ -61,7 +62,7 @@ def load_recipe(source: str | Path, changes: Mapping[str, Any] | None = None) ->
     >>> load_recipe("mnist-sgld-gsp-96", {"seed": 3}).seed
     3
     """
-    fields = _read(source)
+    fields = recipe_fields(source)
     fields.setdefault("name", Path(source).stem)
     return recipe_from(fields, changes, source=f"recipe {source}")
 
@@ -88,9 +89,13 @@ def _text(path: Path) -> str:
         raise InputError(f"recipe {path}: cannot be read ({error})") from None
 
 
-def _read(source: str | Path) -> dict[str, Any]:
+def recipe_fields(source: str | Path) -> dict[str, Any]:
     """The fields of a recipe, together with those of the recipes it extends."""
     path = Path(source)
+    if path.suffix.lower() in ENDINGS:
+        raise InputError(
+            f"{path} is a table, not a recipe: sparsemble learn --csv {path} --target COLUMN"
+        )
     is_builtin = isinstance(source, str) and source in builtin_names()
     is_file = path.suffix == ".toml" or (path.is_file() and not is_builtin)
     text = _text(path) if is_file else recipe_toml(str(source))
@@ -102,7 +107,7 @@ def _read(source: str | Path) -> dict[str, Any]:
         known = str(fields.pop("extends"))
         if known not in builtin_names():
             raise InputError(f"recipe {source} extends {known!r}, which is not a built-in one")
-        fields = extended(_read(known), fields)
+        fields = extended(recipe_fields(known), fields)
     return fields
 
 

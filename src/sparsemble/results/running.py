@@ -75,7 +75,14 @@ def planned(
         callback: Told what happens in the trials.
     """
     if (folder / "run.json").is_file():
-        return RunFolder(folder, code=recipe.code).recipe()
+        known = RunFolder(folder, code=recipe.code).recipe()
+        other = [key for key in ("data", "network") if getattr(known, key) != getattr(recipe, key)]
+        if other:
+            raise InputError(
+                f"{folder} holds another run: its {' and '.join(other)} "
+                f"{'differ' if len(other) > 1 else 'differs'}; use another folder (--out)"
+            )
+        return known
     given = ingredients_of(recipe, data_folder)
     found = plan(
         given.network,

@@ -2,7 +2,8 @@
 
 Here is what classification, regression and a user's own task of that kind share: arrays, tables, a
 `Dataset`, a torch `Dataset` and a `DataLoader` are taken, features are matched by name, files of
-rows are read and predictions written.
+rows are read and predictions written. Data made of a table bring the encoding of its columns, which
+stays with the task: tables are asked about in the same way ever after.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import torch
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 from pydantic.json_schema import SkipJsonSchema
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, IterableDataset, Subset, TensorDataset
@@ -48,7 +49,16 @@ from sparsemble.errors import InputError
 from sparsemble.modes import in_mode
 from sparsemble.seeds import derive
 from sparsemble.settings import Names
+from sparsemble.tables import TableDataset, TableEncoding, is_table
 from sparsemble.tasks.input_parts import InputPart, arranged, parts_of
+from sparsemble.tasks.table_parts import (
+    about_unseen,
+    file_of,
+    is_of_table,
+    opened_table,
+    table_inputs,
+    with_columns,
+)
 from sparsemble.tasks.task import Answer, Evaluation, Forward, Predictor, Task, Training
 
 _WATCHED = 2000
@@ -70,6 +80,8 @@ class ExampleTask(Task):
     """Of one example; found in the data."""
     input_parts: SkipJsonSchema[tuple[InputPart, ...] | None] = None
     """What a network is called with, if that is not one array of numbers; found in the data."""
+    columns: SkipJsonSchema[TableEncoding | None] = None
+    """How the columns of a table become inputs, if a table was learned from; found in the data."""
     scaling: SkipJsonSchema[Scaling] = Field(default_factory=Scaling.none, exclude=True, repr=False)
     """What the network sees of the inputs."""
 
@@ -78,8 +90,14 @@ class ExampleTask(Task):
     network_outputs: ClassVar[int] = 1
     """How many numbers a network returns for one example, where the data do not decide it."""
 
-    unless_default: ClassVar[tuple[str, ...]] = ("input_parts",)
+    unless_default: ClassVar[tuple[str, ...]] = ("input_parts", "columns")
     """Fields that are written down only if they say something."""
+
+    @model_validator(mode="after")
+    def _columns_are_the_features(self) -> Self:
+        if self.columns is not None and self.columns.names != self.feature_names:
+            raise ValueError("columns and feature_names say different things about the inputs")
+        return self
 
     @model_serializer(mode="wrap")
     def _written(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -186,7 +204,8 @@ class ExampleTask(Task):
         if names is not None and len(names) != torch.Size(shape).numel():
             raise InputError(f"{len(names)} feature names for inputs of shape {shape}")
         update = {"feature_names": names, "input_shape": shape, "scaling": data.scaling}
-        return self.model_copy(update=update)
+        columns = data.columns if isinstance(data, TableDataset) else self.columns
+        return self.model_copy(update={**update, "columns": columns})
 
     def _for_parts(self, inputs: Arguments) -> Self:
         if self.feature_names is not None or self.input_shape is not None:
@@ -240,7 +259,11 @@ class ExampleTask(Task):
                 inputs = arranged(data.inputs, self.input_parts, source)
                 about = replace(about, feature_names=None, scaling=None)
             found = self.dataset(inputs, data.targets, about, source)
-            return found if data.weights is None else found.weighed(data.weights, source)
+            if data.weights is not None:
+                found = found.weighed(data.weights, source)
+            return with_columns(found, data, self.columns, source)
+        if is_table(data) or (self.columns is not None and is_of_table(data)):
+            return opened_table(data, self.columns, source)
         if isinstance(data, IterableDataset):
             raise InputError(f"{source}: give an IterableDataset as a DataLoader, with num_data")
         if isinstance(data, DataLoader | TorchDataset):
@@ -296,7 +319,8 @@ class ExampleTask(Task):
             def parts() -> Iterator[tuple[Inputs, Tensor]]:
                 return zip(inputs.split(_AT_ONCE), targets.split(_AT_ONCE), strict=True)
 
-            return Evaluation(name, len(given), parts, given)
+            notes = given.found if isinstance(given, TableDataset) and is_table(data) else ()
+            return Evaluation(name, len(given), parts, given, notes=notes)
         loader = given if isinstance(given, DataLoader) else DataLoader(given, _AT_ONCE)
 
         def batches() -> Iterator[tuple[Inputs, Tensor]]:
@@ -319,12 +343,16 @@ class ExampleTask(Task):
         self, source: str, part: str, folder: Path | None, **options: Any
     ) -> Evaluation:
         """A named data set, or a CSV, NPY or NPZ file with a column or array of targets."""
+        columns = about_unseen(self.columns, options)
         if options:
             raise InputError(f"{', '.join(options)}: not for examples")
         if source in EXAMPLES:
             return self.evaluation(open_examples(source, part, folder), f"{source}, {part} part")
         if source in TEXTS:
             raise InputError(f"{source!r} is a text, and the ensemble holds {self.noun}")
+        if columns is not None:
+            task = self.model_copy(update={"columns": columns})
+            return task.evaluation(file_of(Path(source), columns), source)
         rows = read_rows(Path(source), self.targets_in_files)
         if rows.labels is None:
             targets = " and ".join(map(repr, self.targets_in_files))
@@ -349,6 +377,15 @@ class ExampleTask(Task):
             if feature_names is not None:
                 raise InputError(f"{source}: the ensemble was learned without feature names")
             return arranged(values, self.input_parts, source)
+        if self.columns is not None:
+            found = table_inputs(values, self.columns, source)
+            if found is not None:
+                return found
+            if feature_names is None:
+                raise InputError(
+                    f"{source}: the ensemble was learned from a table, whose columns are matched "
+                    "by name: give a table, or a dict of columns"
+                )
         names = column_names(values) if feature_names is None else tuple(feature_names)
         tensor = as_inputs(values, source)
         if names is not None and self.feature_names is not None:
@@ -395,10 +432,8 @@ class ExampleTask(Task):
     # Predictions for files
 
     def predict_file(self, ensemble: Predictor, path: Path, **options: Any) -> Answer:
-        """A record for every row of a CSV, NPY or NPZ file."""
-        rows = read_rows(path, self.targets_in_files)
-        names = rows.names if self.feature_names is not None else None
-        records = self.rows(ensemble.evidence(self.inputs(rows.inputs, names, str(path))))
+        """A record for every row of a CSV, NPY or NPZ file; of a table in Parquet, too."""
+        records = self.rows(ensemble.evidence(*self._inputs_in(path, options)))
         table = io.StringIO()
         writer = csv.writer(table, lineterminator="\n")
         writer.writerow(_flat(records[0]))
@@ -406,6 +441,17 @@ class ExampleTask(Task):
             cells = _flat(record).values()
             writer.writerow([f"{c:.6g}" if isinstance(c, float) else c for c in cells])
         return Answer(records, table.getvalue())
+
+    def _inputs_in(
+        self, path: Path, options: dict[str, Any]
+    ) -> tuple[Inputs, tuple[str, ...] | None]:
+        """The inputs in a file, and what they are called."""
+        columns = about_unseen(self.columns, options)
+        if columns is not None:
+            return columns.encode(file_of(path, columns), str(path)), columns.names
+        rows = read_rows(path, self.targets_in_files)
+        names = rows.names if self.feature_names is not None else None
+        return self.inputs(rows.inputs, names, str(path)), self.feature_names
 
 
 def outputs_of(network: nn.Module, inputs: Inputs) -> Tensor:

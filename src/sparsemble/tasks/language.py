@@ -270,6 +270,8 @@ class LanguageModelling(Task):
 
     def predict_file(self, ensemble: Predictor, path: Path, **options: Any) -> Answer:
         """Perplexity of a text, and the most probable words after its last line's last word."""
+        if others := options.keys() - {"words"}:
+            raise InputError(f"{', '.join(others)}: not for texts")
         read = read_words(path)
         tokens, unknown = self.vocabulary.encode(read, str(path))
         scorer, runner = Scorer(self), ensemble.runner()

@@ -1,0 +1,170 @@
+"""Tables from files: CSV and Parquet as Arrow reads them, NPZ as NumPy does.
+
+Several files are one table, their columns matched by name. In a CSV file the first line names the
+columns, types are found in all rows, and a cell that is empty, NA, NaN or null is missing. Nothing
+in these files can run code: pickled arrays are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from csv import reader
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sparsemble.errors import InputError
+from sparsemble.tables.frames import as_frame, needed
+
+if TYPE_CHECKING:
+    from sparsemble.tables.frames import Frame
+
+ENDINGS = (".csv", ".tsv", ".parquet", ".npz")
+"""Of files that hold tables."""
+_MISSING = ["", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null"]
+_BLOCK = 1 << 20
+_MOST = (1 << 31) - 1
+"""Bytes that Arrow takes at once, at most."""
+
+
+def read_frame(paths: Sequence[Path], texts: Collection[str] = ()) -> Frame:
+    """The rows of all files as one table.
+
+    Args:
+        paths: Files, each by its ending.
+        texts: Columns of CSV files that hold texts, whatever they look like.
+    """
+    if not paths:
+        raise InputError("no files: a table is read from at least one")
+    first, *others = [(path, _read(path, texts)) for path in paths]
+    path, table = first
+    for other, own in others:
+        table = _joined(table, _matching(own, table.column_names, other, path), other, path)
+    if table.num_rows == 0:
+        raise InputError(f"{' and '.join(map(str, paths))}: no rows")
+    return as_frame(table, str(path))
+
+
+def _read(path: Path, texts: Collection[str]) -> Any:
+    readers = {
+        ".csv": lambda: _read_csv(path, texts),
+        ".tsv": lambda: _read_csv(path, texts),
+        ".parquet": lambda: needed("pyarrow.parquet").ParquetFile(path).read(),
+        ".npz": lambda: _read_npz(path),
+    }
+    chosen = readers.get(path.suffix.lower())
+    if chosen is None:
+        raise InputError(f"{path}: tables are read from {', '.join(readers)} files")
+    if not path.is_file():
+        raise InputError(f"{path} does not exist")
+    needed("pyarrow")
+    try:
+        table = chosen()
+    except InputError:
+        raise
+    except Exception as error:  # damaged or foreign files raise what their layer raises
+        kind = path.suffix[1:].upper()
+        raise InputError(f"{path} cannot be read as {kind}: {_in_a_line(error)}") from None
+    if len(set(table.column_names)) < table.num_columns:
+        names = table.column_names
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"{path}: two columns are called {twice!r}: give each its own name")
+    return table
+
+
+def _read_csv(path: Path, texts: Collection[str]) -> Any:
+    arrow, csv = needed("pyarrow"), needed("pyarrow.csv")
+    with path.open("rb") as file:
+        start = file.readline().decode("utf-8", "replace")
+    if not start.strip("\ufeff \t\r\n"):
+        raise InputError(f"{path}: the first line is empty: it names the columns")
+    mark = _delimiter(start)
+    header = next(reader([start.removeprefix("\ufeff")], delimiter=mark))
+    parse = csv.ParseOptions(delimiter=mark, newlines_in_values=True)
+    # Arrow finds types in the first block, which therefore is the whole file.
+    block = min(max(path.stat().st_size + 1, _BLOCK), _MOST)
+    read = csv.ReadOptions(block_size=block, use_threads=False)
+    convert = csv.ConvertOptions(
+        null_values=_MISSING,
+        strings_can_be_null=True,
+        column_types={name: arrow.string() for name in header if name.strip() in texts},
+    )
+    table = csv.read_csv(path, read, parse, convert)
+    names = [name.strip() for name in table.column_names]
+    if all(map(_is_number, names)) and names != [str(place) for place in range(len(names))]:
+        raise InputError(
+            f"{path}: the first line holds numbers ({', '.join(names[:3])}, …): it must name the "
+            "columns, which are matched by their names"
+        )
+    for name, field in zip(names, table.schema, strict=True):
+        if arrow.types.is_binary(field.type):
+            raise InputError(f"{path}: column {name!r} is not UTF-8: save the file as that")
+    return table.rename_columns(
+        [name or f"column {place}" for place, name in enumerate(names, start=1)]
+    )
+
+
+def _delimiter(start: str) -> str:
+    """What the first line has between its names."""
+    return next((mark for mark in (",", ";", "\t") if mark in start), ",")
+
+
+def _read_npz(path: Path) -> Any:
+    """Every array is a column; of one with two dimensions each column is."""
+    found: dict[str, np.ndarray] = {}
+    with np.load(path, allow_pickle=False) as arrays:
+        for name in arrays:
+            array = arrays[name]
+            if array.ndim not in (1, 2):
+                raise InputError(f"{path}: {name!r} of shape {array.shape} is not a column")
+            if array.ndim == 1:
+                found[name] = array
+            else:
+                found |= {f"{name} {k}": array[:, k] for k in range(array.shape[1])}
+    lengths = {name: len(array) for name, array in found.items()}
+    if len(set(lengths.values())) > 1:
+        odd = ", ".join(f"{length} of {name!r}" for name, length in lengths.items())
+        raise InputError(f"{path}: columns of different lengths ({odd})")
+    return needed("pyarrow").table(found)
+
+
+def _matching(table: Any, wanted: list[str], path: Path, first: Path) -> Any:
+    """The same columns as the first file's, in its order."""
+    for what, strange in (
+        ("is missing, which {} has", [n for n in wanted if n not in table.column_names]),
+        ("is one that {} does not have", [n for n in table.column_names if n not in wanted]),
+    ):
+        if strange:
+            raise InputError(
+                f"{path}: column {strange[0]!r} {what.format(first)} ({len(strange)} in all)"
+            )
+    return table.select(wanted)
+
+
+def _joined(table: Any, other: Any, path: Path, first: Path) -> Any:
+    """Both below each other, if each column holds the same in both."""
+    arrow = needed("pyarrow")
+    for mine, theirs in zip(table.schema, other.schema, strict=True):
+        try:
+            arrow.unify_schemas(
+                [arrow.schema([mine]), arrow.schema([theirs])], promote_options="permissive"
+            )
+        except (arrow.ArrowInvalid, arrow.ArrowTypeError):
+            raise InputError(
+                f"{path}: column {mine.name!r} holds {theirs.type}, and {mine.type} in {first}: "
+                f"correct one of them, or name it in categories"
+            ) from None
+    return arrow.concat_tables([table, other], promote_options="permissive")
+
+
+def _in_a_line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
