@@ -36,6 +36,25 @@ def entropies(probabilities: Tensor) -> Uncertainty:
     return Uncertainty(total, (total - own).clamp_min(0))
 
 
+def exported_probabilities(
+    mean: Tensor, probabilities: Tensor, *, members: bool
+) -> dict[str, Tensor]:
+    """What a deployed ensemble returns of probabilities.
+
+    Args:
+        mean: The members' prediction together.
+        probabilities: Of every member, `(members, …, classes)`.
+        members: Also those?
+    """
+    doubt = entropies(probabilities)
+    named = {
+        "probabilities": mean,
+        "entropy": doubt.total,
+        "mutual_information": doubt.epistemic,
+    }
+    return named | ({"member_probabilities": probabilities} if members else {})
+
+
 def _entropy(probabilities: Tensor) -> Tensor:
     entropy: Tensor = torch.special.entr(probabilities)
     return entropy.sum(-1)

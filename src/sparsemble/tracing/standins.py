@@ -60,10 +60,11 @@ class _Patched:
             raise PackedSequenceError
         if name not in _KINDS:
             return getattr(self._real, name)
-        return lambda *arguments: _call(name, *arguments)
+        return lambda *arguments: call(name, *arguments)
 
 
-def _call(kind: str, x: Tensor, second: Any, third: Any, *rest: Any) -> Any:
+def call(kind: str, x: Tensor, second: Any, third: Any, *rest: Any) -> Any:
+    """The stand-in of a recurrent layer, called as `torch._VF` calls the layer."""
     if isinstance(third, Tensor):  # (data, batch_sizes, state, …)
         raise PackedSequenceError
     state = list(second) if kind == "lstm" else second
@@ -144,13 +145,13 @@ def _split(graph: fx.Graph, node: fx.Node, target: Any) -> None:
     each = len(parameters) // (layers * ways)
     several = layers * ways > 1
 
-    def call(function: Any, *arguments: Any) -> fx.Node:
+    def step(function: Any, *arguments: Any) -> fx.Node:
         made = graph.call_function(function, arguments)
         made.meta.update({k: node.meta[k] for k in _KEPT if k in node.meta})
         return made
 
     def turned(x: fx.Node) -> fx.Node:
-        return call(torch.ops.aten.transpose.int, x, 0, 1) if several and batch_first else x
+        return step(torch.ops.aten.transpose.int, x, 0, 1) if several and batch_first else x
 
     ends: list[list[fx.Node]] = [[] for _ in states]
     with graph.inserting_before(node):
@@ -160,20 +161,20 @@ def _split(graph: fx.Graph, node: fx.Node, target: Any) -> None:
             for way in range(ways):
                 number = layer * ways + way
                 own = parameters[number * each :][:each]
-                begins = [_beginning(s, number, layers * ways, call) for s in states]
-                read = call(torch.ops.aten.flip.default, x, [0]) if way else x
+                begins = [_beginning(s, number, layers * ways, step) for s in states]
+                read = step(torch.ops.aten.flip.default, x, [0]) if way else x
                 begin = begins if len(states) > 1 else begins[0]
                 tail = (biased, 1, 0.0, training, False, batch_first and not several)
-                made = call(target, read, begin, list(own), *tail)
-                output = call(operator.getitem, made, 0)
-                outputs.append(call(torch.ops.aten.flip.default, output, [0]) if way else output)
+                made = step(target, read, begin, list(own), *tail)
+                output = step(operator.getitem, made, 0)
+                outputs.append(step(torch.ops.aten.flip.default, output, [0]) if way else output)
                 for k, end in enumerate(ends):
-                    end.append(call(operator.getitem, made, k + 1))
-            x = call(torch.ops.aten.cat.default, outputs, -1) if both_ways else outputs[0]
+                    end.append(step(operator.getitem, made, k + 1))
+            x = step(torch.ops.aten.cat.default, outputs, -1) if both_ways else outputs[0]
             if dropout and training and layer + 1 < layers:
-                x = call(torch.ops.aten.dropout.default, x, dropout, True)
+                x = step(torch.ops.aten.dropout.default, x, dropout, True)
         x = turned(x)
-        finals = [call(torch.ops.aten.cat.default, e, 0) if several else e[0] for e in ends]
+        finals = [step(torch.ops.aten.cat.default, e, 0) if several else e[0] for e in ends]
     for user in list(node.users):
         number = int(str(user.args[1]))
         if number > 0 and several:
