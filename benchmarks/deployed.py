@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +18,8 @@ from sparsemble.layouts import layout_of
 from sparsemble.members import Member
 from sparsemble.tasks import Classification
 
+Key = tuple[str, int]
+"""A side, and its number of threads."""
 MOST = 1.2
 """How many times the ratio of FLOPs the ratio of times may be."""
 BATCHES = ((1, 51, 50), (1000, 15, 1))
@@ -36,33 +38,40 @@ def session(ensemble: Ensemble, threads: int) -> Callable[[np.ndarray], object]:
 
 
 def timed(
-    contestants: Sequence[Callable[[np.ndarray], object]],
+    contestants: Mapping[Key, Callable[[np.ndarray], object]],
     inputs: np.ndarray,
     rounds: int,
     repeats: int,
-) -> list[float]:
+) -> dict[Key, float]:
     """Median seconds of each, in turn."""
-    times: list[list[float]] = [[] for _ in contestants]
+    times: dict[Key, list[float]] = {key: [] for key in contestants}
     for _ in range(rounds):
-        for call, own in zip(contestants, times, strict=True):
+        for key, call in contestants.items():
             call(inputs)
             began = time.perf_counter()
             for _ in range(repeats):
                 call(inputs)
-            own.append((time.perf_counter() - began) / repeats)
-    return list(map(statistics.median, times))
+            times[key].append((time.perf_counter() - began) / repeats)
+    return {key: statistics.median(own) for key, own in times.items()}
 
 
 def predicting(name: str, count: int, structure: Structure) -> None:
     """Members ÷ one dense network, each at its better number of threads."""
     ensemble, dense = sparse_ensemble(count, structure), structure.dense().eval()
     alone = Ensemble([Member.dense(dense, layout_of(dense))], Classification())
-    pairs = {threads: [session(own, threads) for own in (ensemble, alone)] for threads in THREADS}
+    contestants = {
+        (side, threads): session(own, threads)
+        for side, own in (("ours", ensemble), ("dense", alone))
+        for threads in THREADS
+    }
     flops = ensemble.cost.flops_ratio
     for examples, rounds, repeats in BATCHES:
         inputs = np.random.default_rng(0).random((examples, structure.sizes[0]), np.float32)
-        times = {k: timed(pair, inputs, rounds, repeats) for k, pair in pairs.items()}
-        ours, theirs = (min((own[side], k) for k, own in times.items()) for side in (0, 1))
+        times = timed(contestants, inputs, rounds, repeats)
+        ours, theirs = (
+            min((times[side, threads], threads) for threads in THREADS)
+            for side in ("ours", "dense")
+        )
         label = f"ONNX Runtime, {examples}, {name} ÷ 1 dense (FLOPs ÷: {flops:.2f})"
         report(label, ours, theirs, MOST * flops)
 

@@ -134,9 +134,11 @@ class Ensemble(nn.Module):
 
     def forward(self, inputs: Any) -> Tensor:
         """The members' prediction together: of classifiers their mean probabilities."""
-        # What is derived of the members, and chosen by a clock, must not get into a capture.
-        runner = Runner(self.task, self._list()) if is_captured() else self._quick()
-        return self.task.mix(runner(self.task.arranged(inputs), self.task.evidence))
+        if is_captured():  # which must not hold what is derived of members, or chosen by a clock
+            in_turn = Runner(self.task, self._list())
+            mixed = self.task.mix(in_turn(self.task.arranged(inputs), self.task.evidence))
+            return mixed.detach()  # a trace does not know that there were no gradients
+        return self.task.mix(self._quick()(self.task.arranged(inputs), self.task.evidence))
 
     def evidence(self, inputs: Any, feature_names: Sequence[str] | None = None) -> Tensor:
         """What each member predicts, `(members, examples, …)`: of classifiers probabilities.

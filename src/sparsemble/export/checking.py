@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from sparsemble.data import Inputs
-from sparsemble.errors import SparsembleError
+from sparsemble.errors import ExportError
 from sparsemble.export.deployed import NEXT, Deployable, Deployed
 from sparsemble.export.examples import Examples, tensors_of
 
@@ -22,10 +22,6 @@ _COUNTS = (1, 7)
 """Examples at a time."""
 _ROUNDINGS = 1000
 """By how many an output may differ, beside the largest of its kind."""
-
-
-class ExportError(SparsembleError):
-    """An exported file that does not predict what the ensemble does."""
 
 
 def check_file(

@@ -51,6 +51,8 @@ def export_onnx(
         The largest difference between both, relative to what is predicted.
     """
     _check_installed()
+    _check_weights(ensemble)
+    path = _place(path)
     examples = Examples(ensemble, example)
     deployed = Deployed(ensemble, examples.names, by_name=examples.by_name, members=members)
     given, free = _arguments(deployed, examples)
@@ -75,6 +77,27 @@ def _check_installed() -> None:
         raise InputError(
             f"to export takes {', '.join(missing)}, not installed here: "
             "pip install 'sparsemble[export]'"
+        )
+
+
+def _place(path: Path) -> Path:
+    """Where a file goes, behind links, in a folder that is there."""
+    place = Path(os.path.realpath(path))
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}") from None
+    if place.is_dir():
+        raise InputError(f"{path} is a folder: name a file, as {path / 'model.onnx'}")
+    return place
+
+
+def _check_weights(ensemble: Deployable) -> None:
+    weight = next(next(iter(ensemble)).parameters())
+    if weight.dtype not in (torch.float32, torch.float64) or weight.device.type != "cpu":
+        raise InputError(
+            f"the ensemble's weights are {weight.dtype} on {weight.device}: to export takes 32 or "
+            "64 bits on the CPU, as ensemble.float().cpu() has them"
         )
 
 
@@ -222,10 +245,8 @@ def _write_checked(path: Path, model: Any, check: Callable[[Path], float]) -> fl
             f"{path}: the ensemble takes {model.ByteSize() / 1e9:.1f} GB, an ONNX file holds 2 GB: "
             "export fewer members, ensemble[:k].export(...)"
         )
-    path = Path(os.path.realpath(path))
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(partial, model.SerializeToString())
         difference = check(partial)
         partial.replace(path)

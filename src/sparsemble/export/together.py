@@ -2,6 +2,8 @@
 
 Outside PyTorch, too, a call costs as much as a small product. Members padded to one size are a few
 calls instead of a few for each member; if padding would cost more than the calls, they stay apart.
+Examples are columns: then the first product of all members is one, and nothing has to be turned
+around before the second.
 """
 
 from __future__ import annotations
@@ -12,7 +14,6 @@ import torch
 from torch import Tensor, nn
 
 from sparsemble.members import Member, Stack
-from sparsemble.members.member import selected
 from sparsemble.nets.gaussian_noise import GaussianNoise
 
 _MOST_PADDING = 1.25
@@ -32,52 +33,56 @@ class Together(nn.Module):
         stack = Stack(members)
         if not stack.is_flat:
             return None
-        padded = sum(w.numel() for name, w in stack.parameters.items() if name in stack.masks)
+        padded = sum(stack.parameters[name].numel() for name in stack.masks)
         needed = sum(mask.numel() for member in members for mask in member.masks.values())
         return Together(stack) if padded <= _MOST_PADDING * needed else None
 
     def __init__(self, stack: Stack) -> None:
         super().__init__()
-        kept, self._features = stack.reads or (None, 0)
-        self.register_buffer("reads", kept)
+        self.register_buffer("reads", stack.reads[0] if stack.reads else None)
         self.layers = nn.ModuleList(_joined(stack, *pair) for pair in stack.lasting)
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Layer by layer; the inputs are the same for all."""
-        hidden = inputs if self.reads is None else selected(inputs, self.reads, self._features)
-        hidden = hidden.flatten(1)
+        hidden = inputs.flatten(1).t()
+        if self.reads is not None:
+            hidden = hidden.index_select(0, self.reads)
         for layer in self.layers:
             hidden = layer(hidden)
-        return hidden
+        return hidden.transpose(1, 2)
 
 
 class _Products(nn.Module):
-    """A linear layer of every member."""
+    """A linear layer of every member; they read what is their own, or all the same."""
 
     weight: Tensor
     bias: Tensor | None
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         super().__init__()
-        self.register_buffer("weight", weight.mT.contiguous())
-        self.register_buffer("bias", None if bias is None else bias.unsqueeze(1))
+        self.register_buffer("weight", weight)
+        self.register_buffer("bias", None if bias is None else bias.unsqueeze(2))
 
     def forward(self, hidden: Tensor) -> Tensor:
-        product = torch.matmul(hidden, self.weight)
+        if hidden.ndim == 2:
+            joined = torch.matmul(self.weight.flatten(0, 1), hidden)
+            product = joined.unflatten(0, self.weight.shape[:2])
+        else:
+            product = torch.matmul(self.weight, hidden)
         return product if self.bias is None else product + self.bias
 
 
 class _Noises(nn.Module):
-    """A learned noise of every member, beside its means."""
+    """A learned noise of every member, below its means."""
 
     noise: Tensor
 
     def __init__(self, noise: Tensor) -> None:
         super().__init__()
-        self.register_buffer("noise", noise.unsqueeze(1))
+        self.register_buffer("noise", noise.unsqueeze(2))
 
     def forward(self, hidden: Tensor) -> Tensor:
-        return torch.cat([hidden, self.noise.expand_as(hidden)], dim=-1)
+        return torch.cat([hidden, self.noise.expand_as(hidden)], dim=1)
 
 
 def _joined(stack: Stack, name: str, layer: nn.Module) -> nn.Module:
