@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 import torch
-from deployed_kinds import KINDS
 from torch.export import Dim
 from torch.utils import _pytree as pytree
+
+from deployed_kinds import KINDS
 
 COUNTS = (4, 1, 600)
 """The first is captured with."""

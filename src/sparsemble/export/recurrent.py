@@ -19,7 +19,7 @@ from torch.overrides import TorchFunctionMode
 from sparsemble.tracing import standins
 
 op: Any = opset18
-_GATES = {"lstm": (0, 3, 1, 2), "gru": (1, 0, 2), "rnn_tanh": (0,), "rnn_relu": (0,)}
+_LSTM, _GRU, _RNN = (0, 3, 1, 2), (1, 0, 2), (0,)
 """Where each gate of ONNX stands among torch's."""
 
 
@@ -31,7 +31,7 @@ class StandingIn(TorchFunctionMode):
     ) -> Any:
         """Any call of torch; those of recurrent layers are others."""
         kind = str(getattr(func, "__name__", "")).partition(".")[0]
-        if kind in _GATES and "sparsemble" not in str(func):
+        if kind in standins.KINDS and "sparsemble" not in str(func):
             return standins.call(kind, *args)
         return func(*args, **(kwargs or {}))
 
@@ -58,7 +58,7 @@ def _lstm(
     both_ways: bool,
     batch_first: bool,
 ) -> tuple[TFloat, TFloat, TFloat]:
-    read, weights = _prepared("lstm", x, parameters, layers, both_ways, batch_first)
+    read, weights = _prepared(_LSTM, x, parameters, layers, both_ways, batch_first)
     outputs, hidden, cell = op.LSTM(
         read,
         *weights,
@@ -80,7 +80,7 @@ def _gru(
     both_ways: bool,
     batch_first: bool,
 ) -> tuple[TFloat, TFloat]:
-    read, weights = _prepared("gru", x, parameters, layers, both_ways, batch_first)
+    read, weights = _prepared(_GRU, x, parameters, layers, both_ways, batch_first)
     outputs, hidden = op.GRU(
         read,
         *weights,
@@ -102,7 +102,7 @@ def _rnn_tanh(
     both_ways: bool,
     batch_first: bool,
 ) -> tuple[TFloat, TFloat]:
-    read, weights = _prepared("rnn_tanh", x, parameters, layers, both_ways, batch_first)
+    read, weights = _prepared(_RNN, x, parameters, layers, both_ways, batch_first)
     outputs, hidden = op.RNN(read, *weights, initial_h=state, hidden_size=_units(state))
     return _all_steps(outputs, batch_first), hidden
 
@@ -118,7 +118,7 @@ def _rnn_relu(
     both_ways: bool,
     batch_first: bool,
 ) -> tuple[TFloat, TFloat]:
-    read, weights = _prepared("rnn_relu", x, parameters, layers, both_ways, batch_first)
+    read, weights = _prepared(_RNN, x, parameters, layers, both_ways, batch_first)
     outputs, hidden = op.RNN(
         read, *weights, initial_h=state, hidden_size=_units(state), activations=["Relu"]
     )
@@ -126,7 +126,12 @@ def _rnn_relu(
 
 
 def _prepared(
-    kind: str, x: Any, parameters: Sequence[Any], layers: int, both_ways: bool, batch_first: bool
+    order: Sequence[int],
+    x: Any,
+    parameters: Sequence[Any],
+    layers: int,
+    both_ways: bool,
+    batch_first: bool,
 ) -> tuple[Any, list[Any]]:
     """What is read, time first, and the weights and biases as ONNX has them."""
     if layers > 1 or both_ways:
@@ -134,7 +139,6 @@ def _prepared(
             "a recurrent layer of several in one, or of two directions, in a network with a layout "
             "written by hand: write it as several layers, or have it traced"
         )
-    order = _GATES[kind]
     own = [_reordered(parameter, order) for parameter in parameters]
     if len(own) == 4:  # the two biases are one
         own = [*own[:2], op.Concat(own[2], own[3], axis=0)]

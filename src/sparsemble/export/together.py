@@ -69,7 +69,8 @@ class _Products(nn.Module):
             product = joined.unflatten(0, self.weight.shape[:2])
         else:
             product = torch.matmul(self.weight, hidden)
-        return product if self.bias is None else product + self.bias
+        found: Tensor = product if self.bias is None else product + self.bias
+        return found
 
 
 class _Noises(nn.Module):

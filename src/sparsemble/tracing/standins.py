@@ -22,7 +22,8 @@ from torch.nn.modules import rnn as _recurrent_modules
 from torch.nn.utils import rnn as _packing
 
 _LIBRARY = torch.library.Library("sparsemble", "FRAGMENT")
-_KINDS = ("lstm", "gru", "rnn_tanh", "rnn_relu")
+KINDS = ("lstm", "gru", "rnn_tanh", "rnn_relu")
+"""Recurrent layers, as torch calls their operations."""
 _ARGUMENTS = (
     "Tensor[] parameters, bool biased, int layers, float dropout, bool training, "
     "bool both_ways, bool batch_first"
@@ -31,7 +32,7 @@ _SCHEMAS = {
     kind: f"{kind}(Tensor x, Tensor[] state, {_ARGUMENTS}) -> (Tensor, Tensor, Tensor)"
     if kind == "lstm"
     else f"{kind}(Tensor x, Tensor state, {_ARGUMENTS}) -> (Tensor, Tensor)"
-    for kind in _KINDS
+    for kind in KINDS
 }
 
 
@@ -45,7 +46,7 @@ def _shapes(x: Tensor, state: Any, *arguments: Any) -> tuple[Tensor, ...]:
 
 for _schema in _SCHEMAS.values():
     _LIBRARY.define(_schema)
-for _kind in _KINDS:
+for _kind in KINDS:
     torch.library.register_fake(f"sparsemble::{_kind}", _shapes, lib=_LIBRARY)
 
 
@@ -58,7 +59,7 @@ class _Patched:
     def __getattr__(self, name: str) -> Any:
         if name == "_pack_padded_sequence":
             raise PackedSequenceError
-        if name not in _KINDS:
+        if name not in KINDS:
             return getattr(self._real, name)
         return lambda *arguments: call(name, *arguments)
 
@@ -131,7 +132,7 @@ def drawing(number: float) -> Iterator[None]:
 def with_real_layers(graph: fx.Graph) -> None:
     """Replace stand-ins by the real operations, a layer and direction at a time, in place."""
     for node in list(graph.nodes):
-        for kind in _KINDS:
+        for kind in KINDS:
             if node.target is getattr(torch.ops.sparsemble, kind).default:
                 _split(graph, node, getattr(torch.ops.aten, kind).input)
     graph.eliminate_dead_code()
