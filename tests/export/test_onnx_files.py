@@ -14,14 +14,14 @@ import numpy as np
 import onnxruntime
 import pytest
 import torch
-from deployed_kinds import FEATURES, KINDS, WORDS, classes, members
-from torch import Tensor
+from torch import Tensor, nn
 
+from deployed_kinds import FEATURES, KINDS, WORDS, classes, members
 from sparsemble.ensemble import Ensemble
 from sparsemble.errors import ExportError, InputError
 from sparsemble.export import checking, onnx
 from sparsemble.nets import feedforward
-from sparsemble.tasks import ExampleTask
+from sparsemble.tasks import Classification, ExampleTask
 
 CLOSE = 1e-5
 
@@ -195,6 +195,26 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
         classes().export(tmp_path / "file" / "model.onnx")
 
 
+class Projected(nn.Module):
+    """Its recurrent layer has no like in ONNX."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read = nn.LSTM(4, 6, proj_size=3, batch_first=True)
+        self.head = nn.Linear(3, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.read(x)[0].mean(1))
+
+
+def test_what_onnx_cannot_express_is_named(tmp_path):
+    own = members(Projected, torch.randn(3, 5, 4))
+    ensemble = Ensemble(own, Classification(input_shape=(5, 4)))
+    with pytest.raises(InputError, match=r"expressed in ONNX: an LSTM with projections"):
+        ensemble.export(tmp_path / "model.onnx")
+    assert not list(tmp_path.iterdir())
+
+
 class Scores(ExampleTask):
     """A task of a user's own, which says nothing about files."""
 
@@ -223,9 +243,10 @@ def test_a_task_of_ones_own_gives_its_mixed_prediction(tmp_path):
 
 
 def test_members_of_very_different_sizes_stay_apart_and_predict_the_same(tmp_path, monkeypatch):
-    ensemble = classes()
+    ensemble = classes().train()
     monkeypatch.setattr("sparsemble.export.together._MOST_PADDING", 0.0)
     ensemble.export(tmp_path / "model.onnx")
+    assert all(layer.training for layer in ensemble.modules())
     inputs = np.random.default_rng(0).normal(size=(5, 6)).astype(np.float32)
     found = predicted(opened(tmp_path / "model.onnx"), {"inputs": inputs})
     assert found["probabilities"] == pytest.approx(ensemble.predict_proba(inputs), abs=CLOSE)

@@ -118,6 +118,8 @@ def _shapes(inputs: Inputs) -> str:
     return " and ".join(f"shape {tuple(own.shape)}" for own in tensors_of(inputs))
 
 
-def first_line(error: Exception) -> str:
-    """What an error of another library says first."""
-    return str(error).strip().partition("\n")[0]
+def first_line(error: BaseException) -> str:
+    """What an error of another library says first, of what caused it."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return str(error).strip().partition("\n")[0] or type(error).__name__

@@ -47,6 +47,8 @@ class Deployable(Protocol):
 class Deployed(nn.Module):
     """Inputs and states by place; outputs and the states that follow, by name.
 
+    It is called in evaluation mode; the members are the ensemble's own.
+
     Args:
         ensemble: What is deployed; the module shares its weights as they are now.
         names: What its inputs are called, in the order that they are given in.
@@ -77,7 +79,6 @@ class Deployed(nn.Module):
         self._shared = False
         if self._together is None:
             self._shared = type(self._task.forward(own[0])).shares_state
-        self.eval()
 
     def beginning(self, inputs: Inputs) -> dict[str, Tensor]:
         """The states before the first of such raw inputs, by name; the module then takes them."""

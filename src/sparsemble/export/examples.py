@@ -55,7 +55,7 @@ class Examples:
         if self._given is not None:
             return _repeated(self._given, count, self._task.batch_dim)
         if self._program is not None and self._task.batch_dim == 0:
-            return self._traced_with({**self._program.blueprint_.lengths, "examples": count})
+            return self._traced_with(self._program.blueprint_.lengths, count)
         made = self._task.made_up(count, self._length())
         if made is None:
             raise InputError(
@@ -73,10 +73,10 @@ class Examples:
             return other if other is not None and other.shape != made.shape else None
         blueprint = self._program.blueprint_
         others = next(blueprint.other_lengths(), {})
-        if set(others) <= {"examples"}:
+        if set(others) <= self._counting():
             return None
         if self._task.batch_dim == 0:
-            return self._traced_with({**others, "examples": count})
+            return self._traced_with(others, count)
         if any(dim == 0 for dim, _ in blueprint.inputs[0].fixed):
             return None
         return self._task.made_up(count, self._length() + 1)
@@ -88,10 +88,17 @@ class Examples:
         shape = self._program.blueprint_.inputs[0].shape
         return shape[0] if shape else _STEPS
 
-    def _traced_with(self, lengths: dict[str, int]) -> Inputs:
+    def _counting(self) -> set[str]:
+        """The lengths that count examples, as a trace calls them: the first of every input."""
+        assert self._program is not None
+        inputs = self._program.blueprint_.inputs
+        return {name for own in inputs for dim, name in own.free if dim == self._task.batch_dim}
+
+    def _traced_with(self, lengths: dict[str, int], count: int) -> Inputs:
         """Such as the network was traced with, before they were scaled."""
         assert self._program is not None
         blueprint = self._program.blueprint_
+        lengths = {**lengths, **dict.fromkeys(self._counting(), count)}
         made = blueprint.made_up(dtype=self._dtype, lengths=lengths)
         if getattr(self._task, "input_parts", None) is None:
             scaling = self._task.scalings.get("inputs")

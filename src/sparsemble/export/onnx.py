@@ -19,21 +19,20 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
-from torch.export import Dim, ExportedProgram
+from torch.export import ExportedProgram
 
 from sparsemble.errors import InputError
+from sparsemble.export.capturing import COUNT, captured_with, example_call, named_lengths
 from sparsemble.export.checking import check_file, first_line
 from sparsemble.export.deployed import NEXT, Deployable, Deployed
-from sparsemble.export.examples import Examples, tensors_of
+from sparsemble.export.examples import Examples
 from sparsemble.export.metadata import metadata_of
+from sparsemble.modes import in_mode
 from sparsemble.store import write_atomically
 
 _NEEDED = ("onnx", "onnxscript", "onnxruntime")
 _LARGEST = 2**31
 """Bytes of an ONNX file that holds its own weights."""
-_COUNT = 3
-"""Examples that are captured with: neither none nor one, which torch takes for special."""
 
 
 def export_onnx(
@@ -55,20 +54,27 @@ def export_onnx(
     path = _place(path)
     examples = Examples(ensemble, example)
     deployed = Deployed(ensemble, examples.names, by_name=examples.by_name, members=members)
-    given, free = _arguments(deployed, examples)
-    captured = _captured(deployed, given, free)
-    lengths = _named_lengths(captured, ensemble.task.batch_dim)
+    with in_mode(deployed):
+        model = _model(ensemble, deployed, examples)
+        return _write_checked(
+            path, model, lambda at: check_file(at, ensemble, deployed, examples, members=members)
+        )
+
+
+def _model(ensemble: Deployable, deployed: Deployed, examples: Examples) -> Any:
+    """The ensemble in ONNX, with its metadata."""
+    given, free = example_call(deployed, examples)
+    captured = captured_with(deployed, given, free)
+    lengths = named_lengths(captured, ensemble.task.batch_dim)
     with torch.no_grad():
         outputs = list(deployed(*given.values()))
     model = _translated(captured, list(given), outputs)
     _rename_lengths(model.graph, lengths)
     _open_states(model.graph)
-    states = deployed.beginning(examples.of(_COUNT))
+    states = deployed.beginning(examples.of(COUNT))
     for key, value in metadata_of(ensemble, model.graph, states, examples.by_name).items():
         model.metadata_props.add(key=key, value=value)
-    return _write_checked(
-        path, model, lambda at: check_file(at, ensemble, deployed, examples, members=members)
-    )
+    return model
 
 
 def _check_installed() -> None:
@@ -99,76 +105,6 @@ def _check_weights(ensemble: Deployable) -> None:
             f"the ensemble's weights are {weight.dtype} on {weight.device}: to export takes 32 or "
             "64 bits on the CPU, as ensemble.float().cpu() has them"
         )
-
-
-def _arguments(
-    deployed: Deployed, examples: Examples
-) -> tuple[dict[str, Tensor], dict[str, set[int]]]:
-    """What is captured with, by name, and the dimensions whose lengths may be others.
-
-    They are seen where other examples, or more of them, have other shapes.
-    """
-    inputs = examples.of(_COUNT)
-    more = examples.of(_COUNT + 1)
-    names = examples.names
-    given = dict(zip(names, tensors_of(inputs), strict=True))
-    others = [own for own in (more, examples.longer(_COUNT)) if own is not None]
-    shapes = [dict(zip(names, tensors_of(own), strict=True)) for own in others]
-    if begun := deployed.beginning(inputs):
-        with torch.no_grad():
-            after = deployed(*given.values(), *begun.values())
-        shapes += [deployed.beginning(more), begun]
-        given |= {name: after[NEXT + name] for name in begun}
-    free = {
-        name: {
-            dim
-            for other in shapes
-            if name in other
-            for dim in range(own.ndim)
-            if other[name].shape[dim] != own.shape[dim]
-        }
-        for name, own in given.items()
-    }
-    return given, free
-
-
-def _captured(
-    deployed: Deployed, given: Mapping[str, Tensor], free: Mapping[str, set[int]]
-) -> ExportedProgram:
-    """The computation, for any number of examples."""
-    from sparsemble.export.recurrent import StandingIn
-
-    shapes = tuple(dict.fromkeys(free[name], Dim.AUTO) for name in given)
-    try:
-        with torch.no_grad(), warnings.catch_warnings(), StandingIn():
-            warnings.simplefilter("ignore")
-            return torch.export.export(
-                deployed, tuple(given.values()), dynamic_shapes=(shapes,), strict=False
-            )
-    except Exception as error:  # whatever torch says of a network
-        raise InputError(f"the ensemble cannot be captured: {first_line(error)}") from error
-
-
-def _named_lengths(captured: ExportedProgram, batch_dim: int) -> dict[str, str]:
-    """What the lengths that are left open are called: of the examples, and others."""
-    own = set(captured.graph_signature.user_inputs)
-    values = [
-        node.meta["val"]
-        for node in captured.graph.nodes
-        if node.op == "placeholder" and node.name in own
-    ]
-    batch = str(values[0].shape[batch_dim])
-    if batch.isdigit():
-        raise InputError(
-            "the ensemble cannot be exported: what it computes depends on how many examples there "
-            "are"
-        )
-    others = dict.fromkeys(str(n) for value in values for n in value.shape if str(n) != batch)
-    symbols = [symbol for symbol in others if symbol.isidentifier()]
-    numbered = [f"length_{k}" for k in range(1, len(symbols) + 1)]
-    return {batch: "examples"} | dict(
-        zip(symbols, numbered if len(symbols) > 1 else ["length"], strict=False)
-    )
 
 
 def _translated(captured: ExportedProgram, inputs: list[str], outputs: list[str]) -> Any:

@@ -139,6 +139,8 @@ def _prepared(
             "a recurrent layer of several in one, or of two directions, in a network with a layout "
             "written by hand: write it as several layers, or have it traced"
         )
+    if len(parameters) not in (2, 4):
+        raise NotImplementedError("an LSTM with projections (proj_size), which ONNX does not have")
     own = [_reordered(parameter, order) for parameter in parameters]
     if len(own) == 4:  # the two biases are one
         own = [*own[:2], op.Concat(own[2], own[3], axis=0)]
