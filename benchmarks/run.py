@@ -2,8 +2,8 @@
 
 Every ratio is measured in one run, alternating, as a median of several, each side at its better
 number of threads (1 or 2). Run it on a machine that does nothing else. With arguments only the
-named parts are measured: `feedforward`, `language`, `lstm`, `traced`, `checkpoints`. `--keep` also
-writes the ratios to `results/benchmarks.json` and from there into docs/results.md.
+named parts are measured: `feedforward`, `language`, `lstm`, `traced`, `deployed`, `checkpoints`.
+`--keep` also writes the ratios to `results/benchmarks.json` and from there into docs/results.md.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import warnings
 from pathlib import Path
 
 import checkpoints
+import deployed
 import feedforward
 import kept
 import language
@@ -25,6 +26,7 @@ PARTS = {
     "language": language.measure,
     "lstm": lstm.measure,
     "traced": traced.measure,
+    "deployed": deployed.measure,
     "checkpoints": checkpoints.measure,
 }
 ROOT = Path(__file__).parent.parent

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import deployed
 import lstm
 import timing
 import torch
 import traced
+from feedforward_networks import Structure
 from language_networks import dense
 from traced_networks import pictures, sequences
 
@@ -34,6 +36,13 @@ def test_what_is_measured_of_traced_networks_can_be_called(monkeypatch):
         traced.at_once(network)
     assert len(timing.measures) == 12
     assert len(traced.small_networks()) == 12
+
+
+def test_what_is_measured_of_deployed_ensembles_can_be_called(monkeypatch):
+    monkeypatch.setattr(timing, "measures", [])
+    monkeypatch.setattr(deployed, "BATCHES", ((2, 1, 1),))
+    deployed.predicting("2 of few", 2, Structure((8, 6, 5, 3), (5, 4, 3, 3), 20))
+    assert [measure.label[:20] for measure in timing.measures] == ["ONNX Runtime, 2, 2 o"]
 
 
 def _each_called_once(calls):

@@ -60,6 +60,7 @@ if TYPE_CHECKING:  # the same again, for type checkers: they cannot follow `__ge
     from sparsemble import devices as devices
     from sparsemble import ensemble as ensemble
     from sparsemble import errors as errors
+    from sparsemble import export as export
     from sparsemble import extensions as extensions
     from sparsemble import layouts as layouts
     from sparsemble import learning as learning

@@ -14,6 +14,10 @@ class InputError(SparsembleError, ValueError):
     """A value from outside (argument, recipe, data, file) that cannot be used."""
 
 
+class ExportError(SparsembleError):
+    """An exported file that does not predict what the ensemble does: it was not written."""
+
+
 class CorruptFileError(InputError):
     """A file that is damaged, truncated, foreign or tampered with."""
 

@@ -6,6 +6,7 @@ import json
 import re
 
 import numpy as np
+import onnxruntime
 import pytest
 from torch import nn
 
@@ -387,3 +388,24 @@ def test_labels_mean_the_same_in_every_kind_of_file(tmp_path):
     for name in ("a.npz", "a.csv"):
         held = named.task.evaluation_from(str(tmp_path / name), "test", None)
         assert named.evaluate(held)["error"] == 0
+
+
+def test_export_writes_a_file_that_predicts_the_same(class_run, tmp_path, command):
+    path = tmp_path / "digits.onnx"
+    code, out, _ = command("export", class_run, "--out", path, "--members")
+    assert code == 0
+    assert re.search(r"digits\.onnx: \d\.\d\d MB; .* differ by at most \de-\d+", out)
+    session = onnxruntime.InferenceSession(path)
+    rows = np.random.default_rng(0).uniform(0, 16, size=(3, 64)).astype(np.float32)
+    (found,) = session.run(["probabilities"], {"inputs": rows})
+    assert found == pytest.approx(Ensemble.load(class_run).predict_proba(rows), abs=1e-5)
+
+
+def test_export_without_what_it_takes_says_what_to_install(
+    class_run, tmp_path, command, monkeypatch
+):
+    monkeypatch.setattr("sparsemble.export.onnx._NEEDED", ("onnx_of_nobody",))
+    code, _, err = command("export", class_run, "--out", tmp_path / "model.onnx")
+    assert code == 2
+    assert "pip install 'sparsemble[export]'" in err
+    assert not list(tmp_path.iterdir())

@@ -1,4 +1,4 @@
-"""Commands that use a saved ensemble: evaluate, predict, sample."""
+"""Commands that use a saved ensemble: evaluate, predict, export, sample."""
 
 from __future__ import annotations
 
@@ -99,6 +99,36 @@ def predict(
         print(answer, end="")
     else:
         write_atomically(out, answer.encode())
+
+
+@app.command()
+def export(
+    saved: Saved,
+    out: Annotated[Path, typer.Option("--out", help="The ONNX file to write.")],
+    members: Annotated[
+        bool, typer.Option("--members", help="Also what every member predicts.")
+    ] = False,
+    code: Code = None,
+    threads: Threads = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write an ensemble as an ONNX file, and check that it predicts the same.
+
+    Example: sparsemble export runs/digits --out digits.onnx
+    """
+    from sparsemble.runs.opening import open_ensemble
+
+    use_threads(threads)
+    ensemble = open_ensemble(saved, code or ())
+    difference = ensemble.export(out, members=members)
+    if as_json:
+        print_json({"file": str(out), "bytes": out.stat().st_size, "difference": difference})
+        return
+    size = out.stat().st_size / 1e6
+    results_console().print(
+        f"{out}: {size:.2f} MB; in ONNX Runtime its predictions differ by at most {difference:.1g} "
+        "of the largest"
+    )
 
 
 @app.command()

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from sparsemble.data.arguments import Arguments, Inputs
+from sparsemble.modes import is_captured
 
 _OF_A_KIND = 20.0
 """How many times as wide as others the ranges of features may be that are of a kind."""
@@ -88,6 +89,8 @@ class Scaling(nn.Module):
         dtype = values.dtype if values.is_floating_point() else self.factor.dtype
         values = values.to(dtype)
         shift, factor = self.shift, self.factor
+        if is_captured():
+            return (values - shift.to(values)) * factor.to(values)
         if _is_other(shift, 0.0):
             values = values - shift.to(values)
         return values * factor.to(values) if _is_other(factor, 1.0) else values

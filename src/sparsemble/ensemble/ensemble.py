@@ -16,6 +16,7 @@ from sparsemble.ensemble.few import Few
 from sparsemble.ensemble.runner import Runner
 from sparsemble.errors import InputError
 from sparsemble.members import Member, Stack, Versions, with_sparse_layers
+from sparsemble.modes import is_captured
 from sparsemble.nets.layers import without_addresses
 from sparsemble.programs import Program
 from sparsemble.structure import Layout
@@ -133,6 +134,10 @@ class Ensemble(nn.Module):
 
     def forward(self, inputs: Any) -> Tensor:
         """The members' prediction together: of classifiers their mean probabilities."""
+        if is_captured():  # which must not hold what is derived of members, or chosen by a clock
+            in_turn = Runner(self.task, self._list())
+            mixed = self.task.mix(in_turn(self.task.arranged(inputs), self.task.evidence))
+            return mixed.detach()  # a trace does not know that there were no gradients
         return self.task.mix(self._quick()(self.task.arranged(inputs), self.task.evidence))
 
     def evidence(self, inputs: Any, feature_names: Sequence[str] | None = None) -> Tensor:
@@ -213,6 +218,25 @@ class Ensemble(nn.Module):
         from sparsemble.ensemble.saving import save_ensemble
 
         save_ensemble(self, Path(folder))
+
+    def export(self, path: str | Path, *, members: bool = False, example: Any = None) -> float:
+        """Write an ONNX file that takes raw inputs and predicts what the ensemble does.
+
+        It is checked in ONNX Runtime, for one example and for several, of two lengths where inputs
+        may have any; if predictions differ by more than rounding, there is an error and no file.
+        Needs `pip install 'sparsemble[export]'`.
+
+        Args:
+            path: The file, as `model.onnx`.
+            members: Shall it also say what every member predicts?
+            example: Raw inputs to check with; by default they are made up.
+
+        Returns:
+            The largest difference that was found, relative to the largest output.
+        """
+        from sparsemble.export import export_onnx
+
+        return export_onnx(self, Path(path), members=members, example=example)
 
     @staticmethod
     def load(

@@ -21,7 +21,6 @@ from torch import Tensor, nn
 from sparsemble.data import Scaling
 from sparsemble.ensemble.ensemble import Ensemble
 from sparsemble.errors import CorruptFileError, InputError
-from sparsemble.extensions import described
 from sparsemble.layouts.known import Description, describe_network, rebuild_network
 from sparsemble.members import Member, load_tensors, tensors_of
 from sparsemble.members.member import Origin
@@ -42,7 +41,7 @@ from sparsemble.store import (
 )
 from sparsemble.structure import GROUPINGS, Layout
 from sparsemble.structure.groupings import grouped
-from sparsemble.tasks import TASKS, Task
+from sparsemble.tasks import TASKS, Task, described_task
 from sparsemble.tasks.legacy import task_of_manifest
 
 MANIFEST = "manifest.json"
@@ -147,11 +146,6 @@ def is_whole(folder: Path) -> bool:
     except InputError:
         return False
     return True
-
-
-def described_task(task: Task) -> dict[str, Any]:
-    """A task as a manifest holds it: one of the library's by its kind, another by where it is."""
-    return task.model_dump(mode="json") if type(task) in TASKS else described(task)
 
 
 def load_ensemble(

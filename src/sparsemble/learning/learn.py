@@ -21,7 +21,6 @@ from sparsemble.augmentations import Augmentation
 from sparsemble.devices import usable_device
 from sparsemble.ensemble import Budget, Ensemble, Verdict, judge
 from sparsemble.ensemble.comparison import evidence_of
-from sparsemble.ensemble.saving import described_task
 from sparsemble.errors import DivergedError, InputError
 from sparsemble.learning.choosing import Candidate
 from sparsemble.learning.describing import Tracer
@@ -42,7 +41,7 @@ from sparsemble.seeds import STREAMS
 from sparsemble.stages import Callback, History
 from sparsemble.stages.starting import NetworkSource
 from sparsemble.structure import Layout
-from sparsemble.tasks import Task, task_for
+from sparsemble.tasks import Task, described_task, task_for
 
 
 @dataclass(frozen=True)

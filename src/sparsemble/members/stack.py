@@ -60,13 +60,16 @@ class Stack:
             for name in members[0].masks
         }
         device = next(iter(self.parameters.values())).device
-        self._reads = self._padding.partial_reads(device)
+        self.reads = self._padding.partial_reads(device)
+        """The inputs that any member reads, and how many there are, if some are read by none."""
         layers = list(flat_layers(self.network))
         plain = (nn.Linear, nn.Dropout, nn.Flatten, GaussianNoise)
-        self._is_flat = all(type(layer) in plain or is_elementwise(layer) for _, layer in layers)
+        self.is_flat = all(type(layer) in plain or is_elementwise(layer) for _, layer in layers)
+        """Is it made of layers, one after the other, that can be computed one product each?"""
         self._layers = [pair for pair in layers if type(pair[1]) is not nn.Flatten]
-        self._lasting = [pair for pair in self._layers if type(pair[1]) is not nn.Dropout]
-        self._row_steps = [self._on_rows(*pair) for pair in self._lasting] if self._is_flat else []
+        self.lasting = [pair for pair in self._layers if type(pair[1]) is not nn.Dropout]
+        """The layers that predictions are computed with, by name."""
+        self._row_steps = [self._on_rows(*pair) for pair in self.lasting] if self.is_flat else []
 
     def train(self, mode: bool = True) -> None:
         """Switch dropout on or off."""
@@ -74,7 +77,7 @@ class Stack:
 
     def __call__(self, inputs: Tensor) -> Tensor:
         """Outputs of every member, `(members, batch, outputs)`."""
-        return self._in_columns(inputs, self._layers) if self._is_flat else self._mapped(inputs)
+        return self._in_columns(inputs, self._layers) if self.is_flat else self._mapped(inputs)
 
     @torch.no_grad()
     def predict(
@@ -87,10 +90,10 @@ class Stack:
 
     def _predicted(self, inputs: Tensor) -> Tensor:
         """Outputs without dropout."""
-        if self._is_flat and len(inputs) < _FEW:
+        if self.is_flat and len(inputs) < _FEW:
             return self._in_rows(inputs)
-        if self._is_flat:
-            return self._in_columns(inputs, self._lasting)
+        if self.is_flat:
+            return self._in_columns(inputs, self.lasting)
         was_training = self.network.training
         self.train(False)
         try:
@@ -108,14 +111,14 @@ class Stack:
                     parameter.copy_(stacked[region])
 
     def _selected(self, inputs: Tensor) -> Tensor:
-        return inputs if self._reads is None else selected(inputs, *self._reads)
+        return inputs if self.reads is None else selected(inputs, *self.reads)
 
     def _in_columns(self, inputs: Tensor, layers: Sequence[tuple[str, nn.Module]]) -> Tensor:
         """One example per column, layer by layer."""
         hidden = self._selected(inputs).flatten(1).t()
         for name, layer in layers:
             if type(layer) is nn.Linear:
-                hidden = _times_columns(hidden, *self._weight_and_bias(name))
+                hidden = _times_columns(hidden, *self.weight_and_bias(name))
             elif type(layer) is GaussianNoise:
                 noise = self.parameters[f"{name}.log_variance"].unsqueeze(1)
                 hidden = _beside(noise, hidden.mT).mT
@@ -136,7 +139,7 @@ class Stack:
         Its weights are looked up once: that takes as long as a small product.
         """
         if type(layer) is nn.Linear:
-            weight, bias = self._weight_and_bias(name)
+            weight, bias = self.weight_and_bias(name)
             if bias is None:
                 return partial(torch.bmm, mat2=weight.mT)
             return partial(torch.baddbmm, bias.unsqueeze(1), batch2=weight.mT)
@@ -144,7 +147,8 @@ class Stack:
             return partial(_beside, self.parameters[f"{name}.log_variance"].unsqueeze(1))
         return layer
 
-    def _weight_and_bias(self, layer: str) -> tuple[Tensor, Tensor | None]:
+    def weight_and_bias(self, layer: str) -> tuple[Tensor, Tensor | None]:
+        """Of a linear layer, those of all members."""
         prefix = f"{layer}." if layer else ""
         return self.parameters[f"{prefix}weight"], self.parameters.get(f"{prefix}bias")
 

@@ -18,9 +18,11 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from sparsemble.errors import InputError
+from sparsemble.modes import is_captured, is_scripted
 from sparsemble.programs.blueprint import Blueprint
 from sparsemble.programs.graph import Constant, Graph, Held, Own, Ref, Step, leaves, mapped
 from sparsemble.programs.operations import operation
+from sparsemble.programs.scripting import open_forms
 from sparsemble.structure import Layout, Size
 
 _MOVING_WORDS = """
@@ -106,6 +108,8 @@ class Program(nn.Module):
         return steps(given, self._tensors_())
 
     def _check_(self, given: Sequence[Tensor]) -> None:
+        if is_captured():  # lengths are then no numbers that could be looked up
+            return
         shapes = tuple(leaf.shape for leaf in given)
         if shapes not in self._checked_:
             self.blueprint_.check(given)
@@ -268,6 +272,7 @@ class _Compiled:
                 (operation(step.operation), arguments, keywords, at[step.name], step.name, ending)
             )
         self._outputs = mapped(graph.outputs, placed)
+        self._graph = graph
         self.momentum = 1.0
         """Of statistics that are estimated."""
 
@@ -292,8 +297,9 @@ class _Compiled:
                 return self._own(argument.what, first)
             return argument
 
+        forms = open_forms(self._graph.steps) if is_scripted() else {}
         for function, arguments, keywords, number, name, ending in self._steps:
-            result = function(
+            result = forms.get(name, function)(
                 *[found(own) for own in arguments],
                 **{key: found(own) for key, own in keywords.items()},
             )

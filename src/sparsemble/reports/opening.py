@@ -15,7 +15,6 @@ from torch import nn
 
 from sparsemble.data import Batches, Split
 from sparsemble.ensemble import Ensemble
-from sparsemble.ensemble.saving import described_task
 from sparsemble.errors import CorruptFileError, InputError
 from sparsemble.learning.choosing import COUNTS
 from sparsemble.learning.fitting import Fitted
@@ -31,7 +30,7 @@ from sparsemble.stages.pruning import pruned_member, within
 from sparsemble.stages.samples import mean_of
 from sparsemble.store import inside, read_json, read_tensors
 from sparsemble.structure import Layout
-from sparsemble.tasks import Evaluation, Task
+from sparsemble.tasks import Evaluation, Task, described_task
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sparsemble.extensions import open_union
+from sparsemble.extensions import described, open_union
 from sparsemble.tasks.classification import Classification
 from sparsemble.tasks.examples import ExampleTask
 from sparsemble.tasks.language import LanguageModelling, generate, next_words
@@ -27,6 +27,11 @@ def task_for(data: Any) -> Task:
     return next(task() for task in TASKS if task.accepts(data))
 
 
+def described_task(task: Task) -> dict[str, Any]:
+    """A task as files hold it: one of the library's by its kind, another by where it is."""
+    return task.model_dump(mode="json") if type(task) in TASKS else described(task)
+
+
 __all__ = [
     "TASKS",
     "AnyTask",
@@ -43,6 +48,7 @@ __all__ = [
     "Task",
     "Training",
     "Uncertainty",
+    "described_task",
     "generate",
     "next_words",
     "task_for",

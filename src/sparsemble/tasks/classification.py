@@ -16,13 +16,14 @@ from sparsemble.data import Arguments, Batches, Dataset, Inputs, as_dataset
 from sparsemble.data.dataset import IGNORED, About, as_targets, check_labels
 from sparsemble.data.rows import Rows
 from sparsemble.errors import InputError
+from sparsemble.modes import is_captured
 from sparsemble.pages.blocks import Section
 from sparsemble.settings import Names
 from sparsemble.tasks.examples import ExampleTask, ExampleTraining, outputs_of
 from sparsemble.tasks.positions import are_classes_first, mean_loss, ratios, summed
 from sparsemble.tasks.scoring import Score
 from sparsemble.tasks.task import Evaluation, Metric, Predictor, Training
-from sparsemble.tasks.uncertainty import Uncertainty, entropies
+from sparsemble.tasks.uncertainty import Uncertainty, entropies, exported_probabilities
 
 BINS = 15
 """Of confidence, for calibration."""
@@ -251,6 +252,8 @@ class Classification(ExampleTask):
         """
         if not self.is_per_example:
             return self._classes_last(outputs).softmax(-1)
+        if is_captured():
+            return outputs.softmax(-1)
         return outputs.transpose(-1, -2).softmax(-2).transpose(-1, -2)
 
     def mix(self, evidence: Tensor) -> Tensor:
@@ -268,6 +271,10 @@ class Classification(ExampleTask):
     def uncertainty(self, evidence: Tensor) -> Uncertainty:
         """Entropy, and the mutual information between class and member."""
         return entropies(evidence)
+
+    def exported(self, evidence: Tensor, *, members: bool = False) -> dict[str, Tensor]:
+        """Mean probabilities, entropy and mutual information; each member's probabilities."""
+        return exported_probabilities(self.mix(evidence), evidence, members=members)
 
     # Metrics
 

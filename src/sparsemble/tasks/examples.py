@@ -46,11 +46,11 @@ from sparsemble.data.dataset import (
 from sparsemble.data.named import EXAMPLES, TEXTS, open_examples
 from sparsemble.data.rows import Rows, read_rows
 from sparsemble.errors import InputError
-from sparsemble.modes import in_mode
+from sparsemble.modes import in_mode, is_captured
 from sparsemble.seeds import derive
 from sparsemble.settings import Names
 from sparsemble.tables import TableDataset, TableEncoding, is_table
-from sparsemble.tasks.input_parts import InputPart, arranged, parts_of
+from sparsemble.tasks.input_parts import InputPart, arranged, as_called, parts_of
 from sparsemble.tasks.table_parts import (
     about_unseen,
     file_of,
@@ -405,7 +405,17 @@ class ExampleTask(Task):
         """Several inputs as `Arguments`; one as it is."""
         if self.input_parts is None or isinstance(values, Arguments):
             return super().arranged(values, source)
+        if is_captured():
+            return as_called(values)
         return arranged(values, self.input_parts, source)
+
+    def made_up(self, count: int, length: int) -> Inputs | None:
+        """Numbers of the size that the scaling expects, if examples are one array of numbers."""
+        if self.input_parts is not None or self.input_shape is None:
+            return None
+        chance = torch.Generator().manual_seed(0)
+        values = torch.randn(count, *self.input_shape, generator=chance)
+        return self.scaling.undo(values.to(self.scaling.factor))
 
     def batch_inputs(self, values: Any, targets: Any, source: str) -> Inputs:
         """The inputs of a data loader's batch."""

@@ -77,6 +77,19 @@ def arranged(values: Any, parts: Sequence[InputPart], source: str) -> Arguments:
     return Arguments(tuple(fitting[:places]), dict(zip(given.named, fitting[places:], strict=True)))
 
 
+def as_called(values: Any) -> Arguments:
+    """Inputs that are known to be the parts, as a network takes them: nothing is looked at.
+
+    >>> as_called({"mask": torch.ones(3), "left": torch.zeros(3)}).names
+    ('left', 'mask')
+    """
+    if isinstance(values, Arguments):
+        return values
+    if isinstance(values, Mapping):
+        return Arguments((), values)
+    return Arguments(tuple(values) if isinstance(values, tuple | list) else (values,))
+
+
 def _is_listed(values: Any) -> bool:
     """Is it a tuple of one array, rather than the array?"""
     if isinstance(values, tuple | list):

@@ -35,7 +35,7 @@ from sparsemble.settings import Names
 from sparsemble.tasks.cross_entropy import summed_cross_entropy
 from sparsemble.tasks.scoring import Scorer
 from sparsemble.tasks.task import Answer, Evaluation, Forward, Metric, Predictor, Task
-from sparsemble.tasks.uncertainty import Uncertainty, entropies
+from sparsemble.tasks.uncertainty import Uncertainty, entropies, exported_probabilities
 
 _SEGMENT = 256
 """Positions read at a time, over all streams."""
@@ -240,6 +240,15 @@ class LanguageModelling(Task):
         """Entropy of the next word, and the mutual information between word and member."""
         return entropies(evidence.exp())
 
+    def exported(self, evidence: Tensor, *, members: bool = False) -> dict[str, Tensor]:
+        """Mean probabilities of the next word, their entropy and the mutual information."""
+        return exported_probabilities(self.mix(evidence).exp(), evidence.exp(), members=members)
+
+    def made_up(self, count: int, length: int) -> Tensor:
+        """Words that follow no rule, `(steps, streams)`."""
+        chance = torch.Generator().manual_seed(0)
+        return torch.randint(self.sizes[0], (length, count), generator=chance)
+
     # Metrics
 
     def statistics(self, prediction: Tensor, targets: Tensor) -> dict[str, Tensor]:
@@ -360,6 +369,13 @@ class _Carrying(Forward):
     def reset(self) -> None:
         self._state = None
 
+    def beginning(self, inputs: Tensor) -> dict[str, Tensor]:
+        self.reset()
+        self(inputs)
+        after = self.state()
+        self.reset()
+        return {name: torch.zeros_like(tensor) for name, tensor in after.items()}
+
     def state(self) -> dict[str, Tensor]:
         layers = enumerate(self._state or ())
         return {
@@ -377,6 +393,8 @@ class _Carrying(Forward):
 class _Rereading(Forward):
     """A network without a state: the last words are read again, before those that follow."""
 
+    shares_state: ClassVar[bool] = True
+
     def __init__(self, network: Callable[..., Any], context: int) -> None:
         super().__init__(network)
         self._context = context
@@ -387,10 +405,13 @@ class _Rereading(Forward):
         self._last = read[-self._context :]
         found = self.network(read)
         logits: Tensor = found[0] if isinstance(found, tuple) else found
-        return logits[-len(inputs) :]
+        return logits[-inputs.shape[0] :]  # whose length may be open
 
     def reset(self) -> None:
         self._last = None
+
+    def beginning(self, inputs: Tensor) -> dict[str, Tensor]:
+        return {"last": inputs[:0]}
 
     def state(self) -> dict[str, Tensor]:
         return {} if self._last is None else {"last": self._last}

@@ -275,6 +275,20 @@ class Regression(ExampleTask):
         law = self.mixture(self.mix(evidence))
         return Uncertainty(self._plain(law.variance), self._plain(law.epistemic))
 
+    def exported(self, evidence: Tensor, *, members: bool = False) -> dict[str, Tensor]:
+        """The mixture's mean and standard deviation, and the part of it that the members disagree
+        about, `(examples, targets)`; each member's own mean and deviation."""
+        law = self.mixture(self.mix(evidence))
+        named = {
+            "mean": law.mean,
+            "standard_deviation": law.variance.sqrt(),
+            "epistemic_standard_deviation": law.epistemic.sqrt(),
+        }
+        if not members:
+            return named
+        means, variances = evidence.chunk(2, dim=-1)
+        return named | {"member_means": means, "member_standard_deviations": variances.sqrt()}
+
     # Metrics
 
     def statistics(self, prediction: Tensor, targets: Tensor) -> dict[str, Tensor]:

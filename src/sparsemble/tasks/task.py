@@ -87,6 +87,14 @@ class Forward:
         """Go on from `state()`."""
         return
 
+    shares_state: ClassVar[bool] = False
+    """Is the state made of inputs alone, so that all members have the same?"""
+
+    def beginning(self, inputs: Any) -> dict[str, Tensor]:
+        """The state before the first of such inputs, as `state()` would give it: zeros, or none of
+        what was read."""
+        return {}
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -375,6 +383,20 @@ class Task(Settings, ABC):
     def uncertainty(self, evidence: Tensor) -> Uncertainty:
         """How uncertain the members' prediction is, and how much of it they disagree about."""
         raise InputError(f"{type(self).__name__} does not say how uncertain predictions are")
+
+    def exported(self, evidence: Tensor, *, members: bool = False) -> dict[str, Tensor]:
+        """What a deployed ensemble returns, by name, from the members' evidence.
+
+        Args:
+            evidence: Of every member, `(members, …)`.
+            members: Also what each of them predicts?
+        """
+        each = {"members": evidence} if members else {}
+        return {"prediction": self.mix(evidence), **each}
+
+    def made_up(self, count: int, length: int) -> Inputs | None:
+        """So many examples of inputs at random, where the task alone knows what they are like."""
+        return None
 
     # How good it is
 

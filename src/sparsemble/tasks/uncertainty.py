@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from sparsemble.modes import is_captured
+
 
 @dataclass(frozen=True)
 class Uncertainty:
@@ -36,6 +38,28 @@ def entropies(probabilities: Tensor) -> Uncertainty:
     return Uncertainty(total, (total - own).clamp_min(0))
 
 
+def exported_probabilities(
+    mean: Tensor, probabilities: Tensor, *, members: bool
+) -> dict[str, Tensor]:
+    """What a deployed ensemble returns of probabilities.
+
+    Args:
+        mean: The members' prediction together.
+        probabilities: Of every member, `(members, …, classes)`.
+        members: Also those?
+    """
+    doubt = entropies(probabilities)
+    named = {
+        "probabilities": mean,
+        "entropy": doubt.total,
+        "mutual_information": doubt.epistemic,
+    }
+    return named | ({"member_probabilities": probabilities} if members else {})
+
+
 def _entropy(probabilities: Tensor) -> Tensor:
+    if is_captured():  # few steps, which elsewhere take as long as a small product each
+        logs = probabilities.clamp_min(torch.finfo(probabilities.dtype).tiny).log()
+        return -(probabilities * logs).sum(-1)
     entropy: Tensor = torch.special.entr(probabilities)
     return entropy.sum(-1)

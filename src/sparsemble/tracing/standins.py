@@ -22,7 +22,8 @@ from torch.nn.modules import rnn as _recurrent_modules
 from torch.nn.utils import rnn as _packing
 
 _LIBRARY = torch.library.Library("sparsemble", "FRAGMENT")
-_KINDS = ("lstm", "gru", "rnn_tanh", "rnn_relu")
+KINDS = ("lstm", "gru", "rnn_tanh", "rnn_relu")
+"""Recurrent layers, as torch calls their operations."""
 _ARGUMENTS = (
     "Tensor[] parameters, bool biased, int layers, float dropout, bool training, "
     "bool both_ways, bool batch_first"
@@ -31,7 +32,7 @@ _SCHEMAS = {
     kind: f"{kind}(Tensor x, Tensor[] state, {_ARGUMENTS}) -> (Tensor, Tensor, Tensor)"
     if kind == "lstm"
     else f"{kind}(Tensor x, Tensor state, {_ARGUMENTS}) -> (Tensor, Tensor)"
-    for kind in _KINDS
+    for kind in KINDS
 }
 
 
@@ -45,7 +46,7 @@ def _shapes(x: Tensor, state: Any, *arguments: Any) -> tuple[Tensor, ...]:
 
 for _schema in _SCHEMAS.values():
     _LIBRARY.define(_schema)
-for _kind in _KINDS:
+for _kind in KINDS:
     torch.library.register_fake(f"sparsemble::{_kind}", _shapes, lib=_LIBRARY)
 
 
@@ -58,12 +59,13 @@ class _Patched:
     def __getattr__(self, name: str) -> Any:
         if name == "_pack_padded_sequence":
             raise PackedSequenceError
-        if name not in _KINDS:
+        if name not in KINDS:
             return getattr(self._real, name)
-        return lambda *arguments: _call(name, *arguments)
+        return lambda *arguments: call(name, *arguments)
 
 
-def _call(kind: str, x: Tensor, second: Any, third: Any, *rest: Any) -> Any:
+def call(kind: str, x: Tensor, second: Any, third: Any, *rest: Any) -> Any:
+    """The stand-in of a recurrent layer, called as `torch._VF` calls the layer."""
     if isinstance(third, Tensor):  # (data, batch_sizes, state, …)
         raise PackedSequenceError
     state = list(second) if kind == "lstm" else second
@@ -130,7 +132,7 @@ def drawing(number: float) -> Iterator[None]:
 def with_real_layers(graph: fx.Graph) -> None:
     """Replace stand-ins by the real operations, a layer and direction at a time, in place."""
     for node in list(graph.nodes):
-        for kind in _KINDS:
+        for kind in KINDS:
             if node.target is getattr(torch.ops.sparsemble, kind).default:
                 _split(graph, node, getattr(torch.ops.aten, kind).input)
     graph.eliminate_dead_code()
@@ -144,13 +146,13 @@ def _split(graph: fx.Graph, node: fx.Node, target: Any) -> None:
     each = len(parameters) // (layers * ways)
     several = layers * ways > 1
 
-    def call(function: Any, *arguments: Any) -> fx.Node:
+    def step(function: Any, *arguments: Any) -> fx.Node:
         made = graph.call_function(function, arguments)
         made.meta.update({k: node.meta[k] for k in _KEPT if k in node.meta})
         return made
 
     def turned(x: fx.Node) -> fx.Node:
-        return call(torch.ops.aten.transpose.int, x, 0, 1) if several and batch_first else x
+        return step(torch.ops.aten.transpose.int, x, 0, 1) if several and batch_first else x
 
     ends: list[list[fx.Node]] = [[] for _ in states]
     with graph.inserting_before(node):
@@ -160,20 +162,20 @@ def _split(graph: fx.Graph, node: fx.Node, target: Any) -> None:
             for way in range(ways):
                 number = layer * ways + way
                 own = parameters[number * each :][:each]
-                begins = [_beginning(s, number, layers * ways, call) for s in states]
-                read = call(torch.ops.aten.flip.default, x, [0]) if way else x
+                begins = [_beginning(s, number, layers * ways, step) for s in states]
+                read = step(torch.ops.aten.flip.default, x, [0]) if way else x
                 begin = begins if len(states) > 1 else begins[0]
                 tail = (biased, 1, 0.0, training, False, batch_first and not several)
-                made = call(target, read, begin, list(own), *tail)
-                output = call(operator.getitem, made, 0)
-                outputs.append(call(torch.ops.aten.flip.default, output, [0]) if way else output)
+                made = step(target, read, begin, list(own), *tail)
+                output = step(operator.getitem, made, 0)
+                outputs.append(step(torch.ops.aten.flip.default, output, [0]) if way else output)
                 for k, end in enumerate(ends):
-                    end.append(call(operator.getitem, made, k + 1))
-            x = call(torch.ops.aten.cat.default, outputs, -1) if both_ways else outputs[0]
+                    end.append(step(operator.getitem, made, k + 1))
+            x = step(torch.ops.aten.cat.default, outputs, -1) if both_ways else outputs[0]
             if dropout and training and layer + 1 < layers:
-                x = call(torch.ops.aten.dropout.default, x, dropout, True)
+                x = step(torch.ops.aten.dropout.default, x, dropout, True)
         x = turned(x)
-        finals = [call(torch.ops.aten.cat.default, e, 0) if several else e[0] for e in ends]
+        finals = [step(torch.ops.aten.cat.default, e, 0) if several else e[0] for e in ends]
     for user in list(node.users):
         number = int(str(user.args[1]))
         if number > 0 and several:

@@ -1,0 +1,125 @@
+"""A written ONNX file beside the ensemble it was made of: equal but for rounding, or an error.
+
+ONNX Runtime reads the file and predicts for one example and for several, of two lengths where the
+network reads any, and for what follows them where states are carried. The ensemble predicts as it
+always does, not by what was exported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from sparsemble.data import Inputs
+from sparsemble.errors import ExportError
+from sparsemble.export.deployed import NEXT, Deployable, Deployed
+from sparsemble.export.examples import Examples, tensors_of
+
+_COUNTS = (1, 7)
+"""Examples at a time."""
+_ROUNDINGS = 1000
+"""By how many an output may differ, beside the largest of its kind."""
+
+
+def check_file(
+    path: Path, ensemble: Deployable, deployed: Deployed, examples: Examples, *, members: bool
+) -> float:
+    """The largest difference between both, relative to what is predicted.
+
+    Args:
+        path: The file.
+        ensemble: What it was made of.
+        deployed: Knows the states that come first.
+        examples: What both predict for.
+        members: Does the file say what every member predicts?
+    """
+    import onnxruntime  # type: ignore[import-untyped]
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads()
+    options.log_severity_level = 4  # what fails is said in an error
+    try:
+        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # whatever ONNX Runtime raises
+        raise ExportError(
+            f"ONNX Runtime cannot read what was exported: {first_line(error)}"
+        ) from None
+    names = [own.name for own in session.get_outputs()]
+    is_free = examples.longer(1) is not None
+    worst = 0.0
+    for inputs in _tried(examples):
+        runner = ensemble.runner()
+        states = deployed.beginning(inputs)
+        for part in _read(inputs, is_free) if states else (inputs,):
+            wanted = ensemble.task.exported(runner(part, ensemble.task.evidence), members=members)
+            given = dict(zip(examples.names, tensors_of(part), strict=True)) | states
+            try:
+                arrays = session.run(names, {name: own.numpy() for name, own in given.items()})
+            except Exception as error:
+                where = f"inputs of {_shapes(part)}"
+                raise ExportError(
+                    f"ONNX Runtime cannot predict for {where}: {first_line(error)}"
+                ) from None
+            found = dict(zip(names, map(torch.from_numpy, arrays), strict=True))
+            worst = max(worst, _difference(found, wanted, f"inputs of {_shapes(part)}"))
+            states = {name: found[NEXT + name] for name in states}
+    return worst
+
+
+def _tried(examples: Examples) -> Iterator[Inputs]:
+    for count in _COUNTS:
+        yield examples.of(count)
+        if (longer := examples.longer(count)) is not None:
+            yield longer
+
+
+def _difference(found: Mapping[str, Tensor], wanted: Mapping[str, Tensor], where: str) -> float:
+    """Raise if outputs differ by more than rounding; by how much they do otherwise."""
+    scale = _scale(wanted)
+    worst = 0.0
+    for name, own in wanted.items():
+        other = found[name]
+        if other.shape != own.shape:
+            raise ExportError(
+                f"{name} has the shape {tuple(other.shape)} for {where}, the ensemble's "
+                f"{tuple(own.shape)}"
+            )
+        away = float(((other.double() - own.double()).abs() / scale).max()) if own.numel() else 0.0
+        if not away <= _ROUNDINGS * torch.finfo(torch.float32).eps:
+            raise ExportError(
+                f"{name} differs from the ensemble's by {away:.2g} of the largest for {where}: "
+                "the file was not written"
+            )
+        worst = max(worst, away)
+    return worst
+
+
+def _scale(wanted: Mapping[str, Tensor]) -> Tensor:
+    """What differences are measured by: the largest number, of columns of one kind for each."""
+    last = {own.shape[-1] if own.ndim > 1 else 0 for own in wanted.values()}
+    if len(last) == 1 and 0 not in last:
+        rows = torch.cat([own.double().flatten(0, -2) for own in wanted.values()])
+        largest = rows.abs().amax(0)
+    else:
+        largest = torch.stack([own.double().abs().max() for own in wanted.values()]).max()
+    return largest.clamp_min(torch.finfo(torch.float32).tiny)
+
+
+def _read(inputs: Inputs, is_free: bool) -> tuple[Inputs, ...]:
+    """A text in parts, of which each follows the one before; one word is read alone."""
+    assert isinstance(inputs, Tensor), "states go with one sequence"
+    return (inputs[:1], inputs, inputs.flip(0)) if is_free else (inputs, inputs.flip(0))
+
+
+def _shapes(inputs: Inputs) -> str:
+    return " and ".join(f"shape {tuple(own.shape)}" for own in tensors_of(inputs))
+
+
+def first_line(error: BaseException) -> str:
+    """What an error of another library says first, of what caused it."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return str(error).strip().partition("\n")[0] or type(error).__name__
