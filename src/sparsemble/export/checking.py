@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -17,6 +18,8 @@ from sparsemble.data import Inputs
 from sparsemble.errors import ExportError
 from sparsemble.export.deployed import NEXT, Deployable, Deployed
 from sparsemble.export.examples import Examples, tensors_of
+from sparsemble.export.table_inputs import in_a_column, made_up_cells
+from sparsemble.tables import TableEncoding
 
 _COUNTS = (1, 7)
 """Examples at a time."""
@@ -36,18 +39,7 @@ def check_file(
         examples: What both predict for.
         members: Does the file say what every member predicts?
     """
-    import onnxruntime  # type: ignore[import-untyped]
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = torch.get_num_threads()
-    options.log_severity_level = 4  # what fails is said in an error
-    try:
-        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # whatever ONNX Runtime raises
-        raise ExportError(
-            f"ONNX Runtime cannot read what was exported: {first_line(error)}"
-        ) from None
-    names = [own.name for own in session.get_outputs()]
+    read = _Read(path)
     is_free = examples.longer(1) is not None
     worst = 0.0
     for inputs in _tried(examples):
@@ -56,17 +48,64 @@ def check_file(
         for part in _read(inputs, is_free) if states else (inputs,):
             wanted = ensemble.task.exported(runner(part, ensemble.task.evidence), members=members)
             given = dict(zip(examples.names, tensors_of(part), strict=True)) | states
-            try:
-                arrays = session.run(names, {name: own.numpy() for name, own in given.items()})
-            except Exception as error:
-                where = f"inputs of {_shapes(part)}"
-                raise ExportError(
-                    f"ONNX Runtime cannot predict for {where}: {first_line(error)}"
-                ) from None
-            found = dict(zip(names, map(torch.from_numpy, arrays), strict=True))
-            worst = max(worst, _difference(found, wanted, f"inputs of {_shapes(part)}"))
+            where = f"inputs of {_shapes(part)}"
+            found = read({name: own.numpy() for name, own in given.items()}, where)
+            worst = max(worst, _difference(found, wanted, where))
             states = {name: found[NEXT + name] for name in states}
     return worst
+
+
+def check_columns(
+    path: Path, ensemble: Deployable, columns: TableEncoding, *, members: bool
+) -> float:
+    """The same of a file that takes the columns of a table.
+
+    Args:
+        path: The file.
+        ensemble: What it was made of.
+        columns: How it reads a table.
+        members: Does the file say what every member predicts?
+    """
+    read, task = _Read(path), ensemble.task
+    worst = 0.0
+    for count in _COUNTS:
+        table = {column.name: made_up_cells(column, count) for column in columns.columns}
+        inputs = columns.encode_cells(table, "made up")
+        wanted = task.exported(ensemble.runner()(inputs, task.evidence), members=members)
+        where = f"a table of {count} rows"
+        given = {name: in_a_column(cells) for name, cells in table.items()}
+        worst = max(worst, _difference(read(given, where), wanted, where))
+    return worst
+
+
+class _Read:
+    """A file as ONNX Runtime reads it."""
+
+    def __init__(self, path: Path) -> None:
+        import onnxruntime  # type: ignore[import-untyped]
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = torch.get_num_threads()
+        options.log_severity_level = 4  # what fails is said in an error
+        try:
+            self._session = onnxruntime.InferenceSession(
+                path, options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:  # whatever ONNX Runtime raises
+            raise ExportError(
+                f"ONNX Runtime cannot read what was exported: {first_line(error)}"
+            ) from None
+        self._names = [own.name for own in self._session.get_outputs()]
+
+    def __call__(self, given: Mapping[str, np.ndarray], where: str) -> dict[str, Tensor]:
+        """What comes out, by name."""
+        try:
+            arrays = self._session.run(self._names, dict(given))
+        except Exception as error:
+            raise ExportError(
+                f"ONNX Runtime cannot predict for {where}: {first_line(error)}"
+            ) from None
+        return dict(zip(self._names, map(torch.from_numpy, arrays), strict=True))
 
 
 def _tried(examples: Examples) -> Iterator[Inputs]:

@@ -23,10 +23,11 @@ from torch.export import ExportedProgram
 
 from sparsemble.errors import InputError
 from sparsemble.export.capturing import COUNT, captured_with, example_call, named_lengths
-from sparsemble.export.checking import check_file, first_line
+from sparsemble.export.checking import check_columns, check_file, first_line
 from sparsemble.export.deployed import NEXT, Deployable, Deployed
 from sparsemble.export.examples import Examples
 from sparsemble.export.metadata import metadata_of
+from sparsemble.export.table_inputs import taking_columns
 from sparsemble.modes import in_mode
 from sparsemble.store import write_atomically
 
@@ -56,6 +57,13 @@ def export_onnx(
     deployed = Deployed(ensemble, examples.names, by_name=examples.by_name, members=members)
     with in_mode(deployed):
         model = _model(ensemble, deployed, examples)
+        columns = getattr(ensemble.task, "columns", None)
+        if columns is not None:
+            return _write_checked(
+                path,
+                taking_columns(model, columns),
+                lambda at: check_columns(at, ensemble, columns, members=members),
+            )
         return _write_checked(
             path, model, lambda at: check_file(at, ensemble, deployed, examples, members=members)
         )

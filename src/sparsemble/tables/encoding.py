@@ -7,7 +7,7 @@ their names, wherever they stand, and a table that does not fit is refused.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Self
 
 import numpy as np
@@ -18,7 +18,7 @@ from torch import Tensor
 from sparsemble.data import Scaling
 from sparsemble.errors import InputError
 from sparsemble.settings import Names, Settings
-from sparsemble.tables.cells import cells_of
+from sparsemble.tables.cells import Cells, cells_of
 from sparsemble.tables.columns import AnyColumn, NumberColumn, TargetColumn, Unseen, shown
 
 if TYPE_CHECKING:
@@ -77,9 +77,16 @@ class TableEncoding(Settings):
             unseen: In the place of what was said when the columns were found.
         """
         self._check_names(frame.columns, source)
+        cells = {column.name: cells_of(frame[column.name]) for column in self.columns}
+        return self.encode_cells(cells, source, unseen)
+
+    def encode_cells(
+        self, cells: Mapping[str, Cells], source: str, unseen: Unseen | None = None
+    ) -> Tensor:
+        """The same of what each column holds."""
         how = unseen or self.unseen
         parts = [
-            column.encode(cells_of(frame[column.name]), f"{source}, column {column.name!r}", how)
+            column.encode(cells[column.name], f"{source}, column {column.name!r}", how)
             for column in self.columns
         ]
         return torch.from_numpy(np.concatenate(parts, 1, dtype=np.float32))
