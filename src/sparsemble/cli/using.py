@@ -149,7 +149,7 @@ def sample(
     from sparsemble.data.vocabulary import END
     from sparsemble.runs.opening import open_ensemble
     from sparsemble.tasks import generate
-    from sparsemble.tasks.language import unknown_words
+    from sparsemble.tasks.generating import unknown_words
 
     ensemble = open_ensemble(saved, code or ())
     line = start.split()

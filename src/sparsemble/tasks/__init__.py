@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from sparsemble.extensions import described, open_union
 from sparsemble.tasks.classification import Classification
 from sparsemble.tasks.examples import ExampleTask
-from sparsemble.tasks.language import LanguageModelling, generate, next_words
+from sparsemble.tasks.generating import generate, next_words
+from sparsemble.tasks.language import LanguageModelling
 from sparsemble.tasks.regression import Regression
 from sparsemble.tasks.scoring import Score, Scorer
 from sparsemble.tasks.task import Evaluation, Forward, Metric, Predictor, Task, Training

@@ -19,10 +19,12 @@ from sparsemble.errors import InputError
 from sparsemble.modes import is_captured
 from sparsemble.pages.blocks import Section
 from sparsemble.settings import Names
-from sparsemble.tasks.examples import ExampleTask, ExampleTraining, outputs_of
+from sparsemble.tasks.example_training import ExampleTraining
+from sparsemble.tasks.examples import ExampleTask
 from sparsemble.tasks.positions import are_classes_first, mean_loss, ratios, summed
 from sparsemble.tasks.scoring import Score
 from sparsemble.tasks.task import Evaluation, Metric, Predictor, Training
+from sparsemble.tasks.trying import outputs_of
 from sparsemble.tasks.uncertainty import Uncertainty, entropies, exported_probabilities
 
 BINS = 15

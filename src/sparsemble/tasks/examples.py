@@ -9,11 +9,9 @@ stays with the task: tables are asked about in the same way ever after.
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -26,11 +24,9 @@ from torch.utils.data import Dataset as TorchDataset
 
 from sparsemble.data import (
     Arguments,
-    ArrayBatches,
     Batches,
     Dataset,
     Inputs,
-    LoaderBatches,
     Scaling,
     as_dataset,
 )
@@ -46,10 +42,11 @@ from sparsemble.data.dataset import (
 from sparsemble.data.named import EXAMPLES, TEXTS, open_examples
 from sparsemble.data.rows import Rows, read_rows
 from sparsemble.errors import InputError
-from sparsemble.modes import in_mode, is_captured
+from sparsemble.modes import is_captured
 from sparsemble.seeds import derive
 from sparsemble.settings import Names
 from sparsemble.tables import TableDataset, TableEncoding, is_table
+from sparsemble.tasks.example_training import FEW, ExampleTraining
 from sparsemble.tasks.input_parts import InputPart, arranged, as_called, parts_of
 from sparsemble.tasks.table_parts import (
     about_unseen,
@@ -59,14 +56,9 @@ from sparsemble.tasks.table_parts import (
     table_inputs,
     with_columns,
 )
-from sparsemble.tasks.task import Answer, Evaluation, Forward, Predictor, Task, Training
+from sparsemble.tasks.task import Answer, Evaluation, Predictor, Task, Training
+from sparsemble.tasks.trying import notices_fractions, outputs_of, refusal
 
-_WATCHED = 2000
-"""Examples that a growing ensemble is watched on at most."""
-_MANY = 10_000
-"""Examples that make large data."""
-_FEW = 2
-"""Examples that show what a network takes."""
 _AT_ONCE = 4096
 """Examples that are scored together."""
 
@@ -180,12 +172,12 @@ class ExampleTask(Task):
         given = self._opened(data, "the data")
         if isinstance(given, Dataset) or self.sizes[1]:
             return None
-        loader = given if isinstance(given, DataLoader) else DataLoader(given, _FEW)
+        loader = given if isinstance(given, DataLoader) else DataLoader(given, FEW)
         batch = next(in_fixed_order(loader, 0), None)
         if not isinstance(batch, list | tuple) or len(batch) != 2:
             return None  # which is refused where batches are checked
         weight = next(network.parameters())
-        inputs = self.batch_inputs(batch[0], batch[1], "the data loader")[:_FEW]
+        inputs = self.batch_inputs(batch[0], batch[1], "the data loader")[:FEW]
         outputs = outputs_of(network, inputs.to(weight.device).to(weight.dtype))
         return outputs.shape[1] if outputs.ndim == 2 else None
 
@@ -228,8 +220,8 @@ class ExampleTask(Task):
             return self
         weight = next(network.parameters())
         numbers = integers.to(weight)
-        refused, kept = _refusal(network, numbers), _refusal(network, integers.to(weight.device))
-        if refused is None and (kept is not None or _notices_fractions(network, numbers)):
+        refused, kept = refusal(network, numbers), refusal(network, integers.to(weight.device))
+        if refused is None and (kept is not None or notices_fractions(network, numbers)):
             return self
         if kept is not None:
             raise InputError(
@@ -464,32 +456,6 @@ class ExampleTask(Task):
         return self.inputs(rows.inputs, names, str(path)), self.feature_names
 
 
-def outputs_of(network: nn.Module, inputs: Inputs) -> Tensor:
-    """What a network returns in evaluation, without a trace of the call."""
-    try:
-        with torch.no_grad(), torch.random.fork_rng(devices=[]), in_mode(network):
-            return Forward(network)(inputs)
-    except Exception as error:  # whatever code of the user's raises
-        raise InputError(
-            f"the network cannot take inputs of shape {tuple(inputs.shape)}: {error}"
-        ) from error
-
-
-def _refusal(network: nn.Module, inputs: Tensor) -> str | None:
-    """Why a network cannot take inputs; `None` if it can."""
-    try:
-        outputs_of(network, inputs)
-    except InputError as error:
-        return str(error.__cause__).partition("\n")[0]
-    return None
-
-
-def _notices_fractions(network: nn.Module, numbers: Tensor) -> bool:
-    """Do outputs change with a fraction of a whole input?"""
-    plain, other = (outputs_of(network, values) for values in (numbers, numbers + 0.25))
-    return not torch.equal(plain, other)
-
-
 def _repeated(weights: Tensor) -> Tensor:
     """The places of examples to be scored, each as often as is due to its weight."""
     return torch.arange(len(weights)).repeat_interleave(
@@ -511,106 +477,3 @@ def _flat(record: dict[str, Any]) -> dict[str, Any]:
     for key, value in record.items():
         flat |= value if isinstance(value, dict) else {key: value}
     return flat
-
-
-class ExampleTraining:
-    """Examples to learn from."""
-
-    def __init__(
-        self,
-        task: ExampleTask,
-        data: Dataset | DataLoader[Any] | TorchDataset[Any],
-        seed: int,
-        num_data: int | None,
-        dtype: torch.dtype,
-    ) -> None:
-        self._data = data
-        self._seed = seed
-        self._num_data = num_data
-        self._dtype = dtype
-        self.validation: Evaluation | None = None
-        self.task = task
-        if not isinstance(data, Dataset):
-            self.task = task.for_batches(self.batches(1))
-
-    def batches(self, batch_size: int) -> Batches:
-        """Mini-batches of the training data; a loader brings its own size."""
-        if isinstance(self._data, Dataset):
-            return ArrayBatches(self._scaled, batch_size, self._seed, self._dtype)
-        loader = self._data
-        if not isinstance(loader, DataLoader):
-            loader = DataLoader(loader, batch_size, shuffle=True)
-        return self._loaded(loader, self._dtype)
-
-    def _loaded(self, loader: DataLoader[Any], dtype: torch.dtype | None) -> LoaderBatches:
-        return LoaderBatches(
-            loader,
-            self._seed,
-            targets=self.task.checked_targets,
-            inputs=self.task.batch_inputs,
-            num_data=self._num_data,
-            dtype=dtype,
-        )
-
-    def as_given(self) -> tuple[Inputs, Tensor]:
-        """A few examples, neither scaled nor in the precision of the weights."""
-        if isinstance(self._data, Dataset):
-            inputs, targets = self._data.inputs, self._data.targets
-        else:
-            loader = self._data
-            if not isinstance(loader, DataLoader):
-                loader = DataLoader(loader, _FEW)
-            inputs, targets = next(self._loaded(loader, None).epoch(0))
-        return inputs[:_FEW], targets[:_FEW]
-
-    @cached_property
-    def _scaled(self) -> Dataset:
-        """The examples as the network sees them, computed once."""
-        assert isinstance(self._data, Dataset)
-        inputs = self._data.scaled().to(self._dtype)
-        return replace(self._data, inputs=inputs, scaling=Scaling.none())
-
-    def fingerprint(self) -> str:
-        """What identifies the training data; of a loader its first batch and its length."""
-        digest = hashlib.sha256()
-        if isinstance(self._data, Dataset):
-            scaling = self._data.scaling
-            given = [self._data.inputs, self._data.targets, scaling.shift, scaling.factor]
-            if self._data.weights is not None:
-                given.append(self._data.weights)
-        else:
-            batches = self.batches(1)
-            digest.update(f"{batches.num_data} {batches.steps}".encode())
-            given = list(next(batches.epoch(0)))
-        if isinstance(given[0], Arguments):
-            digest.update(repr(given[0].names).encode())
-        for tensor in _tensors(given):
-            digest.update(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
-            digest.update(tensor.contiguous().view(-1).view(torch.uint8).numpy().data)
-        return digest.hexdigest()
-
-    def usual_batch_size(self) -> int:
-        """Small for small data, so that an epoch has enough steps."""
-        return 32 if self.batches(1).num_data < _MANY else 100
-
-    def judged(self) -> Evaluation | None:
-        """All validation examples, if there are any."""
-        return self.validation
-
-    def watched(self) -> Evaluation | None:
-        """Validation examples, or else training ones; a loader's are not at hand."""
-        if self.validation is not None:
-            held = self.validation
-            if not isinstance(held.data, Dataset):
-                return held
-            name, data, seen = "validation examples", held.data, False
-        elif isinstance(self._data, Dataset):
-            name, data, seen = "training examples", self._data, True
-        else:
-            return None
-        return replace(self.task.evaluation(data.pick(slice(_WATCHED)), name), seen=seen)
-
-
-def _tensors(given: Sequence[Inputs]) -> Iterator[Tensor]:
-    for own in given:
-        yield from own.tensors if isinstance(own, Arguments) else (own,)

@@ -30,14 +30,14 @@ from sparsemble.data.vocabulary import END, UNKNOWN
 from sparsemble.data.windows import MOST_JITTER
 from sparsemble.errors import InputError
 from sparsemble.pages.blocks import Section
-from sparsemble.seeds import derive
 from sparsemble.settings import Names
+from sparsemble.tasks.carrying import Carrying, Rereading
 from sparsemble.tasks.cross_entropy import summed_cross_entropy
 from sparsemble.tasks.scoring import Scorer
 from sparsemble.tasks.task import Answer, Evaluation, Forward, Metric, Predictor, Task
 from sparsemble.tasks.uncertainty import Uncertainty, entropies, exported_probabilities
 
-_SEGMENT = 256
+SEGMENT = 256
 """Positions read at a time, over all streams."""
 _IGNORED = -100
 _WATCHED = 20_000
@@ -198,7 +198,7 @@ class LanguageModelling(Task):
 
     def forward(self, network: Callable[..., Any]) -> Forward:
         """Called with the state that the call before left, or with the words before its own."""
-        return _Carrying(network) if self.context is None else _Rereading(network, self.context)
+        return Carrying(network) if self.context is None else Rereading(network, self.context)
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Cross-entropy summed over the steps, averaged over the streams."""
@@ -281,6 +281,8 @@ class LanguageModelling(Task):
         """Perplexity of a text, and the most probable words after its last line's last word."""
         if others := options.keys() - {"words"}:
             raise InputError(f"{', '.join(others)}: not for texts")
+        from sparsemble.tasks.generating import next_words
+
         read = read_words(path)
         tokens, unknown = self.vocabulary.encode(read, str(path))
         scorer, runner = Scorer(self), ensemble.runner()
@@ -351,158 +353,6 @@ class TextTraining:
         )
 
 
-class _Carrying(Forward):
-    """A recurrent network on its way through a text."""
-
-    def __init__(self, network: Callable[..., Any]) -> None:
-        super().__init__(network)
-        self._state: tuple[tuple[Tensor, Tensor], ...] | None = None
-
-    def __call__(self, inputs: Tensor) -> Tensor:
-        logits: Tensor
-        logits, state = self.network(inputs, self._state)
-        # Autocast may have computed in a shorter format; the state is kept in the weights' own.
-        dtype = next(self.network.parameters()).dtype  # type: ignore[attr-defined]
-        self._state = tuple((h.detach().to(dtype), c.detach().to(dtype)) for h, c in state)
-        return logits
-
-    def reset(self) -> None:
-        self._state = None
-
-    def beginning(self, inputs: Tensor) -> dict[str, Tensor]:
-        self.reset()
-        self(inputs)
-        after = self.state()
-        self.reset()
-        return {name: torch.zeros_like(tensor) for name, tensor in after.items()}
-
-    def state(self) -> dict[str, Tensor]:
-        layers = enumerate(self._state or ())
-        return {
-            f"{number}/{name}": tensor
-            for number, pair in layers
-            for name, tensor in zip("hc", pair, strict=True)
-        }
-
-    def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        layers = range(len(tensors) // 2)
-        state = tuple((tensors[f"{k}/h"].clone(), tensors[f"{k}/c"].clone()) for k in layers)
-        self._state = state or None
-
-
-class _Rereading(Forward):
-    """A network without a state: the last words are read again, before those that follow."""
-
-    shares_state: ClassVar[bool] = True
-
-    def __init__(self, network: Callable[..., Any], context: int) -> None:
-        super().__init__(network)
-        self._context = context
-        self._last: Tensor | None = None
-
-    def __call__(self, inputs: Tensor) -> Tensor:
-        read = inputs if self._last is None else torch.cat([self._last, inputs])
-        self._last = read[-self._context :]
-        found = self.network(read)
-        logits: Tensor = found[0] if isinstance(found, tuple) else found
-        return logits[-inputs.shape[0] :]  # whose length may be open
-
-    def reset(self) -> None:
-        self._last = None
-
-    def beginning(self, inputs: Tensor) -> dict[str, Tensor]:
-        return {"last": inputs[:0]}
-
-    def state(self) -> dict[str, Tensor]:
-        return {} if self._last is None else {"last": self._last}
-
-    def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        self._last = tensors["last"].clone() if tensors else None
-
-
-def generate(
-    ensemble: Predictor,
-    words: int,
-    *,
-    start: Sequence[str] = (),
-    temperature: float = 1.0,
-    seed: int = 0,
-) -> Iterator[str]:
-    """Draw words one by one from an ensemble of language models.
-
-    Args:
-        ensemble: One whose task is language modelling.
-        words: How many.
-        start: Words, or a text of words apart by spaces, that is read first; words the ensemble
-            does not know count as `<unk>`.
-        temperature: Below 1 the probable words are preferred.
-        seed: The same seed draws the same words.
-    """
-    task = _language_task(ensemble)
-    if not (temperature > 0 and math.isfinite(temperature)):
-        raise InputError(f"temperature = {temperature}: must be above 0")
-    read = _beginning(task, start)
-    generator = torch.Generator().manual_seed(derive(seed, "generate"))
-    return _drawn(ensemble, task, words, read, temperature, generator)
-
-
-def _drawn(
-    ensemble: Predictor,
-    task: LanguageModelling,
-    words: int,
-    read: Tensor,
-    temperature: float,
-    generator: torch.Generator,
-) -> Iterator[str]:
-    runner, known = ensemble.runner(), task.vocabulary.words
-    for _ in range(words):
-        logs = _next_logs(runner, task, read).double().cpu()
-        weights = ((logs - logs.max()) / temperature).softmax(-1)
-        read = torch.multinomial(weights, 1, generator=generator)
-        yield known[int(read)]
-
-
-def next_words(
-    ensemble: Predictor, start: Sequence[str], count: int = 10
-) -> list[tuple[str, float]]:
-    """The most probable words after `start` (as in `generate`), with their probabilities."""
-    task = _language_task(ensemble)
-    mean = _next_logs(ensemble.runner(), task, _beginning(task, start)).exp()
-    best = mean.topk(min(count, len(mean)))
-    known = task.vocabulary.words
-    return [
-        (known[index], probability)
-        for probability, index in zip(best.values.tolist(), best.indices.tolist(), strict=True)
-    ]
-
-
-def unknown_words(ensemble: Predictor, words: Sequence[str]) -> int:
-    """How many of the words an ensemble of language models does not know."""
-    return _language_task(ensemble).vocabulary.encode(words, "the words")[1]
-
-
-def _language_task(ensemble: Predictor) -> LanguageModelling:
-    if not isinstance(ensemble.task, LanguageModelling):
-        raise InputError(
-            f"the ensemble holds {ensemble.task.noun}: text is drawn from language models"
-        )
-    return ensemble.task
-
-
-def _beginning(task: LanguageModelling, start: Sequence[str]) -> Tensor:
-    """The beginning of a text, as if a sentence had ended before it."""
-    words = start.split() if isinstance(start, str) else start
-    tokens, _ = task.vocabulary.encode([END, *words], "the start of the text")
-    return tokens
-
-
-def _next_logs(runner: Callable[..., Tensor], task: LanguageModelling, read: Tensor) -> Tensor:
-    """Log-probabilities of the word after one more stretch of text."""
-    for part in read.view(-1, 1).split(_SEGMENT):
-        last = runner(part, lambda logits: task.evidence(logits[-1, 0]))
-    return task.mix(last)
-
-
 def _scored(
     runner: Callable[..., Tensor], task: LanguageModelling, inputs: Inputs, targets: Tensor
 ) -> Tensor:
@@ -524,5 +374,5 @@ def _segments(text: Text, first: int) -> Iterator[tuple[Tensor, Tensor]]:
     targets = F.pad(tokens, (0, padding), value=_IGNORED).view(streams, length).t()
     before = torch.cat([tokens.new_tensor([first]), tokens[:-1]])
     inputs = F.pad(before, (0, padding), value=first).view(streams, length).t()
-    steps = max(1, _SEGMENT // streams)
+    steps = max(1, SEGMENT // streams)
     yield from zip(inputs.split(steps), targets.split(steps), strict=True)

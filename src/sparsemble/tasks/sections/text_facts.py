@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from sparsemble.data.vocabulary import END
-from sparsemble.tasks.language import LanguageModelling, generate
+from sparsemble.tasks.generating import generate
+from sparsemble.tasks.language import LanguageModelling
 from sparsemble.tasks.task import Predictor
 
 STRETCH = 160
