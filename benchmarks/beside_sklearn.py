@@ -78,7 +78,10 @@ def measured(name: str, splits: int) -> Row:
             else (SparseEnsembleRegressor, MLPRegressor)
         )
         own = kind(HIDDEN, random_state=seed)
-        other = make_pipeline(StandardScaler(), theirs(HIDDEN, random_state=seed, max_iter=1000))
+        other = make_pipeline(
+            StandardScaler(),
+            theirs(hidden_layer_sizes=HIDDEN, random_state=seed, max_iter=1000),
+        )
         _, seconds = timed(lambda own=own, train=train, known=known: own.fit(train, known))
         _, their_seconds = timed(lambda own=other, train=train, known=known: own.fit(train, known))
         if is_class:

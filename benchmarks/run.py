@@ -2,7 +2,8 @@
 
 Every ratio is measured in one run, alternating, as a median of several, each side at its better
 number of threads (1 or 2). Run it on a machine that does nothing else. With arguments only the
-named parts are measured: `feedforward`, `language`, `lstm`, `traced`, `deployed`, `checkpoints`.
+named parts are measured: `feedforward`, `language`, `lstm`, `traced`, `deployed`, `checkpoints`,
+`starting`.
 `--keep` also writes the ratios to `results/benchmarks.json` and from there into docs/results.md.
 """
 
@@ -18,6 +19,7 @@ import feedforward
 import kept
 import language
 import lstm
+import starting
 import timing
 import traced
 
@@ -28,6 +30,7 @@ PARTS = {
     "traced": traced.measure,
     "deployed": deployed.measure,
     "checkpoints": checkpoints.measure,
+    "starting": starting.measure,
 }
 ROOT = Path(__file__).parent.parent
 

@@ -136,9 +136,9 @@ def _remedy(problem: ErrorDetails) -> str:
     """What to write instead, where that can be guessed."""
     value, limits = problem["input"], problem.get("ctx", {})
     if problem["type"] in _LIST_WANTED and isinstance(value, int | float | str):
-        return f"; write it as a list, [{value}]"
+        return f"; write it as a list, [{value!r}]"
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if is_number and 1 in (limits.get("lt"), limits.get("le")) and 1 < value <= 100:
+    if is_number and 1 in (limits.get("lt"), limits.get("le")) and 5 <= value <= 100:
         return f": {value:g} % is {value / 100:g}"
     return ""
 

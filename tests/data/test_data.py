@@ -26,7 +26,8 @@ from sparsemble.tasks import Classification
         (np.zeros((0, 4)), [], "no examples"),
         ([["a"], ["b"]], [0, 1], "are not numbers"),
         ([0.0, 1.0], [0, 1], "one row per example"),
-        ([[0.0], [1.0]], ["x", None], "are not class indices: say what the classes are called"),
+        ([[0.0], [1.0]], ["x", None], "example 1 has no label"),
+        ([[0.0], [1.0]], [b"x", b"y"], "are not class indices: say what the classes are called"),
         ([[0.0], [1.0]], [[0], [1]], "one number per example"),
     ],
 )

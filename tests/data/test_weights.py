@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 
 from sparsemble.data import ArrayBatches, as_dataset
 from sparsemble.data.batches import copies
+from sparsemble.ensemble import Ensemble
+from sparsemble.ensemble.comparison import log_scores
 from sparsemble.errors import InputError
+from sparsemble.layouts import layout_of
+from sparsemble.members import Member
+from sparsemble.nets import feedforward
 from sparsemble.tasks import Classification
 
 WEIGHTS = st.lists(
@@ -41,15 +46,14 @@ def test_on_average_every_example_is_drawn_by_its_weight():
     assert seen / 2000 == pytest.approx((weights / weights.sum() * 4).tolist(), abs=0.04)
 
 
-def test_examples_are_scored_as_often_as_their_weights_say():
-    data = as_dataset(torch.arange(3.0)[:, None], [0, 1, 1]).weighed([2.0, 1.0, 0.0])
-    held = Classification(num_classes=2, input_shape=(1,)).evaluation(data)
-    targets = torch.cat([targets for _, targets in held.batches()])
-    assert targets.tolist() == [0, 1]
-    heavier = data.weighed([1.0, 3.0, 2.0])
-    held = Classification(num_classes=2, input_shape=(1,)).evaluation(heavier)
-    rows = torch.cat([inputs.flatten() for inputs, _ in held.batches()])
-    assert torch.bincount(rows.long()).tolist() == [1, 1, 1]
+def test_settings_are_chosen_by_scores_that_count_by_their_weights():
+    data = as_dataset(torch.tensor([[0.0], [1.0], [2.0]]), [0, 1, 1])
+    network = feedforward(1, [3], 2)
+    ensemble = Ensemble([Member.dense(network, layout_of(network))], Classification(num_classes=2))
+    held = ensemble.task.evaluation(data.weighed([2.0, 1.0, 0.0]))
+    plain = log_scores(ensemble, data)
+    weighed = log_scores(ensemble, held)
+    assert float(weighed.mean()) == pytest.approx(float((2 * plain[0] + plain[1]) / 3))
 
 
 def test_the_fingerprint_of_data_knows_their_weights():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -46,7 +47,8 @@ def test_a_csv_file_is_predicted_for_without_torch(people, tmp_path):
     wanted = ensemble.predict_proba(data.inputs.numpy(), data.feature_names)
     names = np.array(ensemble.task.class_names)[wanted.argmax(1)]
     assert [line[0] for line in found] == names.tolist()
-    assert [float(line[1]) for line in found] == pytest.approx(wanted.max(1).tolist(), abs=2e-4)
+    doubt = ensemble.uncertainty(data.inputs.numpy(), data.feature_names).total
+    assert [float(line[1]) for line in found] == pytest.approx(doubt.tolist(), abs=2e-4)
 
 
 def test_columns_may_be_called_anything_and_what_is_unknown_is_none(tmp_path):
@@ -54,7 +56,7 @@ def test_columns_may_be_called_anything_and_what_is_unknown_is_none(tmp_path):
     table = {
         "inputs": rng.normal(size=80).tolist(),
         "linear": [["a", "b", None][k % 3] for k in range(80)],
-        "probabilities of": [k % 2 == 0 for k in range(80)],
+        "entropy": [k % 2 == 0 for k in range(80)],
         "wanted": ["yes" if k % 3 else "no" for k in range(80)],
     }
     data = sparsemble.table(table, target="wanted", categories=["linear"])
@@ -64,13 +66,14 @@ def test_columns_may_be_called_anything_and_what_is_unknown_is_none(tmp_path):
     ensemble = sparsemble.learn(network, data, recipe).ensemble
     ensemble.export(tmp_path / "odd.onnx", members=True)
     session = onnxruntime.InferenceSession(tmp_path / "odd.onnx")
-    assert [own.name for own in session.get_inputs()] == ["inputs", "linear", "probabilities of"]
+    assert [own.name for own in session.get_inputs()] == ["inputs", "linear", "column entropy"]
     row = {
         "inputs": Cells("number", np.array([0.5])),
         "linear": Cells.of_texts(["z"]),
-        "probabilities of": Cells("truth", np.array([1.0])),
+        "entropy": Cells("truth", np.array([1.0])),
     }
-    given = {name: in_a_column(cells) for name, cells in row.items()}
+    called = json.loads(session.get_modelmeta().custom_metadata_map["inputs"])
+    given = {called[name]: in_a_column(cells) for name, cells in row.items()}
     (unknown,) = session.run(["probabilities"], given)
     encoded = data.columns.encode_cells(row, "row", unseen="ignore")
     wanted = ensemble.predict_proba(encoded.numpy(), data.feature_names)

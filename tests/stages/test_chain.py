@@ -348,7 +348,7 @@ def test_backward_samples_are_successive_iterates(data):
         ({"collection": "cycles"}, "collection = cycles needs a cyclical schedule"),
         (
             {"collection": "cycles", "schedule": {"kind": "cyclical", "lr": 1, "period": 1e3}},
-            "give no sample",
+            "0 cycles of the schedule end after the burn-in of 2 and within 6 epochs",
         ),
         ({"samples": 4}, "give only 2"),
         ({"batch_size": 0}, "batch_size = 0"),

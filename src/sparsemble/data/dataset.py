@@ -300,6 +300,9 @@ def as_targets(values: Any, class_names: Sequence[str] | None, source: str) -> T
                     f"{source}: label {unknown[0]!r} is not in class_names {tuple(class_names)}"
                 )
             return torch.tensor([order[label] for label in array.tolist()])
+        if array.dtype.kind == "O" and any(own is None for own in array.ravel()):
+            first = next(k for k, own in enumerate(array.ravel()) if own is None)
+            raise InputError(f"{source}: example {first} has no label: leave it out")
         if array.dtype.kind not in "iubf":
             raise InputError(
                 f"{source}: labels of type {array.dtype} are not class indices: say what the "

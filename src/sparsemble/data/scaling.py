@@ -67,16 +67,20 @@ class Scaling(nn.Module):
         values = values if values.is_floating_point() else values.float()
         least = values.amin(0).flatten()
         ranges = values.amax(0).flatten() - least
-        least, ranges = least[ranges > 0], ranges[ranges > 0]
+        varies = ranges > 0
+        least, ranges = least[varies], ranges[varies]
         if not len(ranges):
             return cls.none()
         usual = int(least.unique(return_counts=True)[1].max()) > len(least) / 2
         together = usual or values.ndim > 2  # pictures, sequences
         if not together or float(_at(ranges, 0.9) / _at(ranges, 0.1)) > _OF_A_KIND:
             return cls.standard(values)
+        varying = values.flatten(1)[:, varies]
         if float(values.abs().max()) <= _USUAL:
             return cls.none()
-        return cls(values.mean(), 1 / values.std(correction=0))
+        if float(varying.abs().max()) < float(values.abs().max()):
+            return cls.standard(values)  # something large that says nothing
+        return cls(varying.mean(), 1 / varying.std(correction=0))
 
     def same_as(self, other: Scaling) -> bool:
         """Do both change values in the same way?"""

@@ -78,8 +78,13 @@ def evidence_of(ensemble: Ensemble, held: Evaluation) -> tuple[Tensor, Tensor]:
 
 
 def log_scores(ensemble: Ensemble, data: Any) -> Tensor:
-    """The logarithmic score of every example, or block of a text; lower is better."""
-    return _statistics(ensemble, data)[ensemble.task.log_score]
+    """The logarithmic score of every example, or block of a text; lower is better.
+
+    With weights each is as many times its score, so that their mean is weighted.
+    """
+    scores = _statistics(ensemble, data)[ensemble.task.log_score]
+    weights = data.weights if isinstance(data, Evaluation) else None
+    return scores if weights is None else scores * (weights / weights.mean())
 
 
 def is_better(own: Tensor, other: Tensor) -> bool:

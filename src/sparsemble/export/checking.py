@@ -18,7 +18,7 @@ from sparsemble.data import Inputs
 from sparsemble.errors import ExportError
 from sparsemble.export.deployed import NEXT, Deployable, Deployed
 from sparsemble.export.examples import Examples, tensors_of
-from sparsemble.export.table_inputs import in_a_column, made_up_cells
+from sparsemble.export.table_inputs import in_a_column, input_names, made_up_cells
 from sparsemble.tables import TableEncoding
 
 _COUNTS = (1, 7)
@@ -73,7 +73,8 @@ def check_columns(
         inputs = columns.encode_cells(table, "made up")
         wanted = task.exported(ensemble.runner()(inputs, task.evidence), members=members)
         where = f"a table of {count} rows"
-        given = {name: in_a_column(cells) for name, cells in table.items()}
+        called = input_names(columns, list(wanted))
+        given = {called[name]: in_a_column(cells) for name, cells in table.items()}
         worst = max(worst, _difference(read(given, where), wanted, where))
     return worst
 

@@ -32,6 +32,8 @@ from sparsemble.modes import in_mode
 from sparsemble.store import write_atomically
 
 _NEEDED = ("onnx", "onnxscript", "onnxruntime")
+_OPSET = 20
+"""Texts can be compared from 19 on."""
 _LARGEST = 2**31
 """Bytes of an ONNX file that holds its own weights."""
 
@@ -128,6 +130,7 @@ def _translated(captured: ExportedProgram, inputs: list[str], outputs: list[str]
                 input_names=inputs,
                 output_names=outputs,
                 custom_translation_table=translations(),
+                opset_version=_OPSET,
                 dynamo=True,
                 verbose=False,
             )

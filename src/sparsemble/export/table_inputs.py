@@ -7,6 +7,7 @@ by a file: of a category that is unknown none is 1, a number that is missing is 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 _INSIDE = "ensemble/"
 """What names within the ensemble begin with, so that a column may be called anything."""
-_ENCODED = f"{_INSIDE}inputs"
 
 
 def taking_columns(model: onnx.ModelProto, encoding: TableEncoding) -> onnx.ModelProto:
@@ -34,12 +34,16 @@ def taking_columns(model: onnx.ModelProto, encoding: TableEncoding) -> onnx.Mode
     from onnx import compose, helper
 
     inner = compose.add_prefix(model, _INSIDE, rename_outputs=False)
-    parts = [_part(column) for column in encoding.columns]
+    called = input_names(encoding, [own.name for own in model.graph.output])
+    parts = [_part(column, called[column.name]) for column in encoding.columns]
     names = [name for part in parts for name in part.outputs]
     nodes = [node for part in parts for node in part.nodes]
-    joined = helper.make_node("Concat", names, [inner.graph.input[0].name], axis=1)
+    read = inner.graph.input[0]
+    joined = helper.make_node("Concat", names, [f"{_INSIDE}joined"], axis=1)
+    kind = read.type.tensor_type.elem_type
+    cast = helper.make_node("Cast", [f"{_INSIDE}joined"], [read.name], to=kind)
     graph = helper.make_graph(
-        [*nodes, joined, *inner.graph.node],
+        [*nodes, joined, cast, *inner.graph.node],
         inner.graph.name,
         [part.value for part in parts],
         list(inner.graph.output),
@@ -53,7 +57,14 @@ def taking_columns(model: onnx.ModelProto, encoding: TableEncoding) -> onnx.Mode
         functions=list(inner.functions),
     )
     made.metadata_props.extend(model.metadata_props)
+    made.metadata_props.add(key="inputs", value=json.dumps(called, ensure_ascii=False))
     return made
+
+
+def input_names(encoding: TableEncoding, outputs: Sequence[str]) -> dict[str, str]:
+    """What the input of each column is called: as the column, unless an output is called so."""
+    names = [column.name for column in encoding.columns]
+    return {name: f"column {name}" if name in outputs else name for name in names}
 
 
 @dataclass(frozen=True)
@@ -66,14 +77,16 @@ class _Part:
     outputs: Sequence[str]
 
 
-def _part(column: NumberColumn | CategoryColumn) -> _Part:
-    return _numbers(column) if isinstance(column, NumberColumn) else _categories(column)
+def _part(column: NumberColumn | CategoryColumn, name: str) -> _Part:
+    if isinstance(column, NumberColumn):
+        return _numbers(column, name)
+    return _categories(column, name)
 
 
-def _numbers(column: NumberColumn) -> _Part:
+def _numbers(column: NumberColumn, name: str) -> _Part:
     from onnx import TensorProto, helper, numpy_helper
 
-    name, inside = column.name, f"{_INSIDE}{column.name}/"
+    inside = f"{_INSIDE}{name}/"
     missing, fill, filled, marked = (inside + own for own in ("gone", "fill", "filled", "marked"))
     nodes = [
         helper.make_node("IsNaN", [name], [missing]),
@@ -89,10 +102,10 @@ def _numbers(column: NumberColumn) -> _Part:
     )
 
 
-def _categories(column: CategoryColumn) -> _Part:
+def _categories(column: CategoryColumn, name: str) -> _Part:
     from onnx import TensorProto, helper, numpy_helper
 
-    name, inside = column.name, f"{_INSIDE}{column.name}/"
+    inside = f"{_INSIDE}{name}/"
     known, equal, encoded = (inside + own for own in ("known", "equal", "encoded"))
     texts = [*column.categories, *([""] if column.marked else [])]
     return _Part(

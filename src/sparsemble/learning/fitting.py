@@ -142,13 +142,13 @@ def fit(
     _check_chains_differ(network, blank, recipe)
     blank = training.task.prepared(blank)
     _check_budget(recipe, blank, layout, training.batches(recipe.chain.batch_size).steps)
-    _check_width(training.task, layout)
     rehearse(training, blank)
     for stage in (recipe.chain, recipe.retrain):
         if stage is not None:
             training.batches(stage.batch_size)
             if stage.augment is not None:
                 rehearse_augmentation(training, stage.augment)
+    _check_width(training.task, layout)
     short = [
         f"{name}.autocast"
         for name, stage in (("chain", recipe.chain), ("retrain", recipe.retrain))

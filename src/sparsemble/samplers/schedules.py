@@ -109,14 +109,18 @@ class Cyclical(Schedule):
     def _cycle(self, epoch: float) -> int:
         """How many cycles came before."""
         if self.growth == 1:
-            return int(epoch // self.period)
-        return int(math.log1p(epoch / self.period * (self.growth - 1)) / math.log(self.growth))
+            number = int(epoch / self.period)
+        else:
+            number = int(
+                math.log1p(epoch / self.period * (self.growth - 1)) / math.log(self.growth)
+            )
+        return number + (epoch >= self._end(number + 1) * (1 - _ROUNDING))
 
     def __call__(self, epoch: float) -> float:
         """The rate within the current cycle."""
         number = self._cycle(epoch)
         began = self._end(number)
-        phase = (epoch - began) / (self._end(number + 1) - began)
+        phase = max(epoch - began, 0) / (self._end(number + 1) - began)
         swing = (1 + math.cos(math.pi * phase)) / 2
         return self.lr * (self.floor + (1 - self.floor) * swing)
 

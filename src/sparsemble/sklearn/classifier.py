@@ -12,7 +12,6 @@ from sklearn.utils import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from sparsemble.augmentations import Augmentation
-from sparsemble.data import Dataset, as_dataset
 from sparsemble.ensemble import Budget, Ensemble
 from sparsemble.errors import InputError
 from sparsemble.recipes import Recipe
@@ -24,8 +23,8 @@ class SparseEnsembleClassifier(ClassifierMixin, SparseEnsembleEstimator):  # typ
     """A classifier that averages small networks, together as costly as one.
 
     Learning rate, prior, temperature, number of members and their sparsity find themselves on rows
-    that it sets aside; nothing needs to be tuned. Rows of class `float64` are predicted in double,
-    those of `float32` in single precision.
+    that it sets aside; nothing needs to be tuned. Inputs are read in single precision; for rows of
+    `float64` all else is computed in double.
 
     Args:
         hidden_sizes: Units of the hidden layers that networks have before they are pruned.
@@ -96,14 +95,13 @@ class SparseEnsembleClassifier(ClassifierMixin, SparseEnsembleEstimator):  # typ
         classes, indices = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise InputError(f"y holds one class only, {classes[0]!r}: there is nothing to learn")
-        self.classes_ = classes
         if self.class_weight is not None:
             balance = compute_sample_weight(self.class_weight, y)
             weights = balance if weights is None else weights * balance
-        return self._fit(X, indices, weights, Classification())
-
-    def _dataset(self, inputs: np.ndarray, targets: np.ndarray) -> Dataset:
-        return as_dataset(inputs, targets, class_names=[str(name) for name in self.classes_])
+        task = Classification(class_names=tuple(str(name) for name in classes))
+        self._fit(X, indices, weights, task)
+        self.classes_ = classes
+        return self
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """The probability of every class, in the order of `classes_`.
@@ -142,7 +140,8 @@ class SparseEnsembleClassifier(ClassifierMixin, SparseEnsembleEstimator):  # typ
         super()._remembers(ensemble, described)
         if not isinstance(ensemble.task, Classification):
             raise InputError(f"the folder holds {ensemble.task.noun}, not classifiers")
-        names = described.get("classes", list(ensemble.task.names))
-        self.classes_ = np.array(names, dtype=described.get("dtype"))
+        names = list(ensemble.task.names)
+        plain = list(range(len(names))) if names == [str(k) for k in range(len(names))] else names
+        self.classes_ = np.array(described.get("classes", plain), dtype=described.get("dtype"))
         if len(self.classes_) != ensemble.task.sizes[1]:
             raise InputError(f"{len(self.classes_)} classes of {ensemble.task.sizes[1]} outputs")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -16,16 +17,17 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from torch import nn
 
 from sparsemble.augmentations import Augmentation
-from sparsemble.data import Dataset, as_dataset
+from sparsemble.data import Dataset
+from sparsemble.data.dataset import About
 from sparsemble.ensemble import Budget, Ensemble
 from sparsemble.errors import InputError
 from sparsemble.learning import learn
 from sparsemble.members import grown
 from sparsemble.nets import feedforward
 from sparsemble.recipes import Recipe
-from sparsemble.sklearn.distinct import distinct_rows
+from sparsemble.sklearn.canonical import canonical_rows
 from sparsemble.store import inside, read_json, write_json
-from sparsemble.tasks import Task
+from sparsemble.tasks import ExampleTask, Task
 
 Factory = Callable[[int, int], nn.Module]
 """Makes a network of so many inputs and outputs."""
@@ -63,11 +65,13 @@ class SparseEnsembleEstimator(BaseEstimator):  # type: ignore[misc]
         self.verbose = verbose
 
     def _fit(
-        self, inputs: np.ndarray, targets: np.ndarray, weights: np.ndarray | None, task: Task
+        self, inputs: np.ndarray, targets: np.ndarray, weights: np.ndarray | None, task: ExampleTask
     ) -> Self:
         """Learn from checked rows."""
-        inputs, targets, weights = distinct_rows(inputs, targets, weights)
-        data = self._dataset(inputs, targets)
+        inputs, targets, weights = canonical_rows(inputs, targets, weights)
+        names = getattr(self, "feature_names_in_", None)
+        about = About(feature_names=None if names is None else list(map(str, names)))
+        data: Dataset = task.scaled(task.dataset(inputs, targets, about, "X and y"))
         if weights is not None:
             data = data.weighed(weights)
         completed = task.training(data).task
@@ -86,16 +90,12 @@ class SparseEnsembleEstimator(BaseEstimator):  # type: ignore[misc]
             epochs=self.epochs,
             task=task,
             device=self.device,
-            progress=None if self.verbose else False,
+            progress=bool(self.verbose),
         )
         self.recipe_ = learned.recipe
         self.candidates_ = learned.candidates
-        self._holds(learned.ensemble)
+        self.ensemble_ = learned.ensemble
         return self
-
-    def _dataset(self, inputs: np.ndarray, targets: np.ndarray) -> Dataset:
-        """Rows as a data set."""
-        return as_dataset(inputs, targets, numeric=True)
 
     def _network(self, inputs: int, outputs: int) -> nn.Module:
         """A fresh one."""
@@ -109,11 +109,6 @@ class SparseEnsembleEstimator(BaseEstimator):  # type: ignore[misc]
             torch.manual_seed(seed)
             fresh = task.prepared(self._network(*task.sizes))
         return grown(self.ensemble_[0].to("cpu"), fresh)
-
-    def _holds(self, ensemble: Ensemble) -> None:
-        """Predict with this ensemble: as it is, and in double precision for who asks in that."""
-        self.ensemble_ = ensemble
-        self._double = copy.deepcopy(ensemble).double()
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "ensemble_")
@@ -141,7 +136,7 @@ class SparseEnsembleEstimator(BaseEstimator):  # type: ignore[misc]
         X = validate_data(
             self, X, reset=False, dtype=list(_FLOATS), allow_nd=self.network is not None
         )
-        return X, self._double if X.dtype == np.float64 else self.ensemble_
+        return X, _in_double(self.ensemble_) if X.dtype == np.float64 else self.ensemble_
 
     def save(self, folder: str | Path) -> None:
         """Write what was learned into a folder, without pickle; `load` reads it back.
@@ -152,7 +147,8 @@ class SparseEnsembleEstimator(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         self.ensemble_.save(folder)
-        write_json(inside(Path(folder), _FILE), self._described())
+        described = {"of": _identity(Path(folder)), **self._described()}
+        write_json(inside(Path(folder), _FILE), described)
 
     def _described(self) -> dict[str, Any]:
         """What an ensemble does not say itself, in JSON."""
@@ -173,8 +169,11 @@ class SparseEnsembleEstimator(BaseEstimator):  # type: ignore[misc]
         found = cls(**parameters)
         ensemble = Ensemble.load(folder)
         file = inside(Path(folder), _FILE)
-        found._remembers(ensemble, read_json(file) if file.is_file() else {})
-        found._holds(ensemble.to(found.device))
+        described = read_json(file) if file.is_file() else {}
+        if described and described.get("of") != _identity(Path(folder)):
+            described = {}  # of an ensemble that was there before
+        found._remembers(ensemble, described)
+        found.ensemble_ = ensemble.to(found.device)
         return found
 
     def _remembers(self, ensemble: Ensemble, described: dict[str, Any]) -> None:
@@ -183,5 +182,26 @@ class SparseEnsembleEstimator(BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = int(described.get("n_features_in", width))
         if self.n_features_in_ < 1:
             raise InputError("the ensemble does not take rows of numbers, as estimators do")
-        if names := described.get("feature_names_in"):
+        if getattr(ensemble.task, "columns", None) is not None:
+            raise InputError(
+                "the ensemble was learned from a table, whose columns it encodes itself: use "
+                "Ensemble.load, which takes such tables"
+            )
+        names = described.get("feature_names_in") or getattr(ensemble.task, "feature_names", None)
+        if names:
             self.feature_names_in_ = np.array(names, dtype=object)
+
+
+_DOUBLES: WeakKeyDictionary[Ensemble, Ensemble] = WeakKeyDictionary()
+
+
+def _in_double(ensemble: Ensemble) -> Ensemble:
+    """The same ensemble in double precision, made when it is first asked for."""
+    if ensemble not in _DOUBLES:
+        _DOUBLES[ensemble] = copy.deepcopy(ensemble).double()
+    return _DOUBLES[ensemble]
+
+
+def _identity(folder: Path) -> str:
+    """What tells a saved ensemble from others that were saved in its place."""
+    return str(read_json(inside(folder, "manifest.json"))["tensors_sha256"])

@@ -50,6 +50,12 @@ def collection_steps(
             raise InputError("collection = cycles needs a cyclical schedule")
         ends = (round(end * steps_per_epoch) for end in cycles if end > burn_in)
         points = tuple(dict.fromkeys(max(end, 1) for end in ends))
+        if len(points) < (samples or 1):
+            raise InputError(
+                f"collection = cycles: {len(points)} cycles of the schedule end after the burn-in "
+                f"of {burn_in} and within {epochs} epochs, {samples or 1} are needed: shorten its "
+                "period"
+            )
     else:
         points = tuple(e * steps_per_epoch for e in range(burn_in + interval, epochs + 1, interval))
     if samples is not None:

@@ -28,6 +28,8 @@ Kind = Countable | Literal["text", "nothing", "other"]
 
 _DAY = 86_400_000.0
 """Milliseconds."""
+EXACT = 2.0**53
+"""Whole numbers up to here are what they are."""
 _DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d.*)?")
 WORDS: dict[str, str] = {
     "number": "numbers",
@@ -202,8 +204,9 @@ def _times(series: Series[Any]) -> np.ndarray:
 def _time(text: str) -> float:
     if not text:
         return float("nan")
-    hours, minutes, seconds = map(float, text.split(":"))
-    return (hours * 3600 + minutes * 60 + seconds) * 1000 / _DAY
+    time = datetime.time.fromisoformat(text)
+    seconds = (time.hour * 60 + time.minute) * 60 + time.second + time.microsecond / 1e6
+    return seconds * 1000 / _DAY
 
 
 def _objects(series: Series[Any]) -> Cells:
@@ -229,8 +232,10 @@ def _objects(series: Series[Any]) -> Cells:
 
 
 def _is_missing(value: Any) -> bool:
-    """Is it None, NaN, or what pandas puts for them? None of them equals itself for sure."""
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
+    """Is it None, NaN, or what pandas puts for them?"""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float | np.floating) and bool(np.isnan(value))
 
 
 def _counted(value: Any) -> float:

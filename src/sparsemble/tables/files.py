@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sparsemble.data.rows import delimiter
 from sparsemble.errors import InputError
 from sparsemble.tables.frames import as_frame, needed
 
@@ -79,7 +80,7 @@ def _read_csv(path: Path, texts: Collection[str]) -> Any:
         start = file.readline().decode("utf-8", "replace")
     if not start.strip("\ufeff \t\r\n"):
         raise InputError(f"{path}: the first line is empty: it names the columns")
-    mark = _delimiter(start)
+    mark = "\t" if path.suffix.lower() == ".tsv" else delimiter(start)
     header = next(reader([start.removeprefix("\ufeff")], delimiter=mark))
     parse = csv.ParseOptions(delimiter=mark, newlines_in_values=True)
     # Arrow finds types in the first block, which therefore is the whole file.
@@ -103,11 +104,6 @@ def _read_csv(path: Path, texts: Collection[str]) -> Any:
     return table.rename_columns(
         [name or f"column {place}" for place, name in enumerate(names, start=1)]
     )
-
-
-def _delimiter(start: str) -> str:
-    """What the first line has between its names."""
-    return next((mark for mark in (",", ";", "\t") if mark in start), ",")
 
 
 def _read_npz(path: Path) -> Any:

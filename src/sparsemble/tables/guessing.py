@@ -9,6 +9,7 @@ All of it can be said otherwise, by `Choices`. What a target is stands in `targe
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ import numpy as np
 
 from sparsemble.errors import InputError
 from sparsemble.settings import Names, Settings
-from sparsemble.tables.cells import Cells, Countable, cells_of, day, number
+from sparsemble.tables.cells import EXACT, Cells, Countable, cells_of, day, number
 from sparsemble.tables.columns import (
     CategoryColumn,
     NumberColumn,
@@ -41,6 +42,8 @@ _CODES = 20
 """Different texts that may be numbers and still are categories."""
 _COUNTED = 20
 """Rows of a table in which a column that counts them is told from one that does not."""
+_WHOLE = re.compile(r"(?<=\d)\.0$")
+"""How floats write whole numbers."""
 _NOUNS = {
     "number": "a number",
     "truth": "true or false, as 1 or 0",
@@ -154,7 +157,7 @@ def _column(
     if name in choices.categories:
         return _category(name, cells, source)
     if cells.is_same:
-        return None, f"left out, it is {cells.text(0)!r} in every row"
+        return None, f"left out, it is {_one(cells)} in every row"
     if cells.kind != "text":
         if _counts(cells):
             return None, "left out, it counts the rows"
@@ -192,13 +195,23 @@ def _number(
 def _category(name: str, cells: Cells, source: str) -> tuple[CategoryColumn, str]:
     if cells.kind in ("date", "duration", "time"):
         raise InputError(f"{source}: holds {cells.words}, which are no categories: give texts")
-    missing, different = cells.missing, cells.ordered
+    missing = cells.missing
+    if cells.kind == "number" and bool((np.abs(cells.values) > EXACT).any()):
+        raise InputError(f"{source}: holds numbers too large to tell apart: give them as texts")
+    different = list(dict.fromkeys(_WHOLE.sub("", text) for text in cells.ordered))
     column = CategoryColumn(name=name, categories=tuple(different), marked=bool(missing.any()))
     count = f"{len(different)} categor{'ies' if len(different) > 1 else 'y'}"
     sentence = f"{count} ({shown(different)})"
     return column, sentence + (
         f", {_values(missing)} missing, as a category of its own" if missing.any() else ""
     )
+
+
+def _one(cells: Cells) -> str:
+    """The first cell, as people write it."""
+    if cells.kind == "date":
+        return str(np.datetime64(round(cells.values[0] * 86_400), "s").item())
+    return repr(cells.text(0))
 
 
 def _values(missing: np.ndarray) -> str:

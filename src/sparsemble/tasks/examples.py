@@ -30,7 +30,7 @@ from sparsemble.data import (
     Scaling,
     as_dataset,
 )
-from sparsemble.data.batches import copies, in_fixed_order
+from sparsemble.data.batches import in_fixed_order
 from sparsemble.data.dataset import (
     About,
     any_inputs,
@@ -177,8 +177,10 @@ class ExampleTask(Task):
         if not isinstance(batch, list | tuple) or len(batch) != 2:
             return None  # which is refused where batches are checked
         weight = next(network.parameters())
-        inputs = self.batch_inputs(batch[0], batch[1], "the data loader")[:FEW]
-        outputs = outputs_of(network, inputs.to(weight.device).to(weight.dtype))
+        inputs = self.batch_inputs(batch[0], batch[1], "the data loader")[:FEW].to(weight.device)
+        numbers = inputs.to(weight.dtype)
+        is_index = isinstance(inputs, Tensor) and refusal(network, numbers) is not None
+        outputs = outputs_of(network, inputs if is_index else numbers)
         return outputs.shape[1] if outputs.ndim == 2 else None
 
     def _for_examples(self, data: Dataset) -> Self:
@@ -302,8 +304,6 @@ class ExampleTask(Task):
         """Examples in the order they come; features and targets are matched by name."""
         given = self._opened(data, name)
         if isinstance(given, Dataset):
-            if given.weights is not None:
-                given = replace(given.pick(_repeated(given.weights)), weights=None)
             names = given.feature_names if self.feature_names is not None else None
             inputs = self.inputs(given.inputs, names, name)
             targets = self.known_targets(given, name)
@@ -312,7 +312,7 @@ class ExampleTask(Task):
                 return zip(inputs.split(_AT_ONCE), targets.split(_AT_ONCE), strict=True)
 
             notes = given.found if isinstance(given, TableDataset) and is_table(data) else ()
-            return Evaluation(name, len(given), parts, given, notes=notes)
+            return Evaluation(name, len(given), parts, given, notes=notes, weights=given.weights)
         loader = given if isinstance(given, DataLoader) else DataLoader(given, _AT_ONCE)
 
         def batches() -> Iterator[tuple[Inputs, Tensor]]:
@@ -421,6 +421,12 @@ class ExampleTask(Task):
         try:
             found: Any = self.forward(network)(example)
         except (RuntimeError, ValueError, TypeError) as error:
+            first = next((own for own in network.modules() if isinstance(own, nn.Linear)), None)
+            if first is not None and example.ndim == 2 and first.in_features != example.shape[1]:
+                raise InputError(
+                    f"the data has {example.shape[1]} features, the network's first layer "
+                    f"{first.in_features}"
+                ) from None
             raise InputError(
                 f"the network cannot take inputs of shape {tuple(example.shape)}: {error}"
             ) from None
@@ -454,13 +460,6 @@ class ExampleTask(Task):
         rows = read_rows(path, self.targets_in_files)
         names = rows.names if self.feature_names is not None else None
         return self.inputs(rows.inputs, names, str(path)), self.feature_names
-
-
-def _repeated(weights: Tensor) -> Tensor:
-    """The places of examples to be scored, each as often as is due to its weight."""
-    return torch.arange(len(weights)).repeat_interleave(
-        copies(weights, int(weights.count_nonzero()))
-    )
 
 
 def _is_empty(data: Any) -> bool:

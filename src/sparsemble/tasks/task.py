@@ -109,6 +109,8 @@ class Evaluation:
     """Are the members trained on it?"""
     reference: Mapping[str, float] | None = None
     notes: tuple[str, ...] = ()
+    weights: Tensor | None = None
+    """How much each example counts where settings and members are chosen."""
 
 
 class Training(Protocol):

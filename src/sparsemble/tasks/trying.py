@@ -22,7 +22,7 @@ def outputs_of(network: nn.Module, inputs: Inputs) -> Tensor:
         ) from error
 
 
-def refusal(network: nn.Module, inputs: Tensor) -> str | None:
+def refusal(network: nn.Module, inputs: Inputs) -> str | None:
     """Why a network cannot take inputs; `None` if it can."""
     try:
         outputs_of(network, inputs)
