@@ -255,3 +255,10 @@ def test_labels_that_are_names_are_classes_in_the_order_of_the_alphabet():
     data = as_dataset(np.zeros((3, 1)), ["pear", "apple", "pear"])
     assert data.class_names == ("apple", "pear")
     assert data.targets.tolist() == [1, 0, 1]
+
+
+def test_a_column_that_single_precision_would_flatten_is_refused():
+    seconds = 1.7e9 + np.arange(50.0)[:, None]
+    with pytest.raises(InputError, match=r"feature 0 lies between 1700000000 and 1700000049, .*"):
+        as_dataset(seconds, np.arange(50) % 2)
+    assert len(as_dataset(seconds - 1.7e9, np.arange(50) % 2)) == 50

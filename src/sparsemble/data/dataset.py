@@ -14,6 +14,8 @@ from sparsemble.data.arguments import Arguments, Inputs
 from sparsemble.data.scaling import Scaling
 from sparsemble.errors import InputError
 
+_RESOLUTION = 1e-5
+"""The range of a column beside its size, at least."""
 IGNORED = -100
 """The class of positions that do not count, as PyTorch has it."""
 _TABLES = (
@@ -127,6 +129,7 @@ def as_dataset(
         source: Where they come from, for messages.
     """
     x = any_inputs(inputs, targets, source)
+    _check_resolution(inputs, source)
     features = checked_names(feature_names or column_names(inputs), "feature_names", source)
     if isinstance(x, Arguments):
         if features is not None or not (scaling or Scaling.none()).is_identity:
@@ -158,6 +161,23 @@ def as_dataset(
     check_labels(y, count, source, ignore)
     names = names or tuple(map(str, range(count)))
     return Dataset(x, y, names, features, scaling or Scaling.none())
+
+
+def _check_resolution(inputs: Any, source: str) -> None:
+    """Refuse columns in double precision that would be nearly constant in single precision."""
+    if not isinstance(inputs, np.ndarray | Tensor) or inputs.ndim != 2 or not len(inputs):
+        return
+    values = np.asarray(inputs)
+    if values.dtype != np.float64:
+        return
+    low, high = values.min(0), values.max(0)
+    hardly = (high > low) & (high - low < _RESOLUTION * np.maximum(np.abs(low), np.abs(high)))
+    if hardly.any():
+        column = int(hardly.argmax())
+        raise InputError(
+            f"{source}: feature {column} lies between {low[column]:.10g} and {high[column]:.10g}, "
+            "which single precision can hardly tell apart: subtract what they have in common"
+        )
 
 
 def _names_in(targets: Any) -> tuple[str, ...] | None:
