@@ -14,7 +14,7 @@ from sparsemble.errors import InputError
 from sparsemble.extensions import import_path, open_union
 from sparsemble.settings import Positive, Settings
 
-_ROUNDING = 1e-9
+_ROUNDING = 1e-12
 """What the sum of several cycles may be off."""
 
 Factor = Annotated[float, Field(ge=1, allow_inf_nan=False)]

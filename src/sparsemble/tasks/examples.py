@@ -421,12 +421,14 @@ class ExampleTask(Task):
         try:
             found: Any = self.forward(network)(example)
         except (RuntimeError, ValueError, TypeError) as error:
-            first = next((own for own in network.modules() if isinstance(own, nn.Linear)), None)
-            if first is not None and example.ndim == 2 and first.in_features != example.shape[1]:
-                raise InputError(
-                    f"the data has {example.shape[1]} features, the network's first layer "
-                    f"{first.in_features}"
-                ) from None
+            layers = (own for own in network.modules() if list(own.parameters(recurse=False)))
+            first = next(layers, None)
+            if isinstance(first, nn.Linear) and example.ndim == 2:
+                reads, width = first.in_features, example.shape[1]
+                if reads != width:
+                    raise InputError(
+                        f"the data has {width} features, the network's first layer {reads}"
+                    ) from None
             raise InputError(
                 f"the network cannot take inputs of shape {tuple(example.shape)}: {error}"
             ) from None
