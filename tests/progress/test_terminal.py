@@ -98,3 +98,9 @@ def test_the_caller_is_told_besides_what_is_shown(capsys):
     learn(network, train, load_recipe("digits", QUICK), callback=Count(), progress=True)
     assert seen
     assert capsys.readouterr().out == ""
+
+
+def test_a_notebook_without_widgets_gets_lines(monkeypatch):
+    monkeypatch.setattr("sparsemble.progress.terminal.find_spec", lambda name: None)
+    notebook = Console(file=io.StringIO(), force_jupyter=True)
+    assert TerminalProgress(notebook, "digits", lines_every=7)._pause == 7

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from math import isfinite
 from pathlib import Path
 
@@ -35,7 +36,7 @@ class TerminalProgress(Callback):
     def __init__(self, console: Console, label: str, lines_every: float = 10) -> None:
         self._console = console
         self._label = label
-        self._live = console.is_terminal and not console.is_dumb_terminal
+        self._live = _can_move(console)
         self._pause = 0.2 if self._live else lines_every
         self._bar = Progress(
             TextColumn("{task.description}", markup=False),
@@ -164,6 +165,13 @@ class TerminalProgress(Callback):
             f"{self._speed.per_second:.3g} steps/s" if self._speed.per_second else "",
         ]
         return ", ".join(part for part in parts if part)
+
+
+def _can_move(console: Console) -> bool:
+    """Can a bar be drawn again in its place? In a notebook that takes ipywidgets."""
+    if console.is_jupyter:
+        return find_spec("ipywidgets") is not None
+    return console.is_terminal and not console.is_dumb_terminal
 
 
 def stage_in_words(stage: str) -> str:
