@@ -260,3 +260,27 @@ def test_outputs_that_nothing_learned_are_refused() -> None:
 
     with pytest.raises(InputError, match="no output of the network depends on a weight"):
         describe(Detached(lambda h: h), torch.randn(3, 6, 8))
+
+
+def test_what_is_repeated_for_every_example_and_head_has_the_right_size() -> None:
+    class Gathered(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.queries, self.keys = nn.Linear(8, 12), nn.Linear(8, 12)
+            self.values, self.last = nn.Linear(8, 12), nn.Linear(12, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            examples, steps, _ = x.shape
+            q, k, v = (
+                own(x).view(examples, steps, 4, 3).transpose(1, 2).reshape(-1, steps, 3)
+                for own in (self.queries, self.keys, self.values)
+            )
+            scores = torch.bmm(q, k.transpose(1, 2))
+            back = torch.arange(steps - 1, -1, -1).view(1, 1, steps)
+            turned = torch.gather(scores, -1, back.expand(examples * 4, steps, steps))
+            mixed = torch.bmm((scores + turned).softmax(-1), v).view(examples, 4, steps, 3)
+            return self.last(mixed.transpose(1, 2).reshape(examples, steps, 12)).mean(1)
+
+    network, inputs = Gathered(), torch.randn(3, 6, 8)
+    program = describe(network, inputs).program.eval()
+    torch.testing.assert_close(program(inputs), network(inputs))

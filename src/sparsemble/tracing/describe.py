@@ -116,7 +116,7 @@ def trace(
             return _traced(network, given, tuple(named), (walk, spaces), (other_walk, other))
         except UnevenError as error:
             uneven = [slot for slot in spaces.slots if slot.space == error.space]
-            reason = "its places follow no regular pattern"
+            reason = "its places follow no pattern that sizes could be told from"
             _pin_slots((walk, other_walk), [(s, spaces.size_of(s.space)) for s in uneven], reason)
 
 

@@ -21,10 +21,11 @@ from sparsemble.tracing.atoms import thin
 from sparsemble.tracing.naming import module_path, operation_name, place, user_line
 from sparsemble.tracing.rectangles import owners
 from sparsemble.tracing.rules.moves import CREATES
-from sparsemble.tracing.spaces import Spaces
+from sparsemble.tracing.spaces import Spaces, UnevenError
 from sparsemble.tracing.values import Value
 from sparsemble.tracing.walk import Walk
 
+_STRETCHES = ("expand", "broadcast_to")
 _SIZED = {"view": 1, "reshape": 1, "_unsafe_view": 1, "expand": 1, "broadcast_to": 1, "zeros": 0,
           "ones": 0, "full": 0, "empty": 0, "rand": 0, "randn": 0, "new_zeros": 1, "new_ones": 1,
           "new_full": 1, "new_empty": 1}  # fmt: skip
@@ -172,11 +173,19 @@ class _Resized:
                 result.append(length)
             elif isinstance(length, int):
                 result.append(size)
+            elif name in _STRETCHES and self._is_stretched(dim, len(given)):
+                raise UnevenError(size.each[0][0])  # no length stands there that could be kept
             else:  # computed from other sizes, with units among its factors
                 result.append(-1)
-        if result.count(-1) > 1 and name not in ("expand", "broadcast_to"):
+        if result.count(-1) > 1 and name not in _STRETCHES:
             raise InputError(f"the sizes of {place(self._node)} cannot be told from its units")
         return result
+
+    def _is_stretched(self, dim: int, dims: int) -> bool:
+        """Does an operation repeat its source along a dimension of what comes out?"""
+        source = self._source().shape
+        own = dim - (dims - len(source))
+        return own < 0 or source[own] == 1
 
     def _bounds(self, name: str) -> None:
         source, arguments = self._source(), self._arguments
