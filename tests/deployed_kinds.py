@@ -8,8 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from scenarios import random_masks
+from several_inputs import Reader, Siamese
 from sparsemble.data import Scaling
-from sparsemble.data.dataset import as_arguments
+from sparsemble.data.inputs import as_arguments
 from sparsemble.ensemble import Ensemble
 from sparsemble.layouts import layout_of
 from sparsemble.layouts.known import is_known
@@ -29,33 +30,6 @@ from sparsemble.tracing.describe import described
 
 WORDS = ("<eos>", "<unk>", *"abcdefghij")
 FEATURES = ("age", "height", "weight", "pulse", "blood", "sleep")
-
-
-class Siamese(nn.Module):
-    """Two rows of four numbers, read by the same layers and compared."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.read = nn.Sequential(nn.Linear(4, 12), nn.ReLU())
-        self.head = nn.Linear(12, 2)
-
-    def forward(self, left: Tensor, right: Tensor) -> Tensor:
-        return self.head(self.read(left) * self.read(right))
-
-
-class Reader(nn.Module):
-    """Words that a Transformer reads; where the mask is True there are none."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.embed = nn.Embedding(12, 8)
-        self.layer = nn.TransformerEncoderLayer(8, 2, 12, dropout=0.1, batch_first=True)
-        self.head = nn.Linear(8, 2)
-
-    def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
-        read = self.layer(self.embed(tokens), src_key_padding_mask=mask)
-        kept = read.masked_fill(mask.unsqueeze(-1), 0).sum(1)
-        return self.head(kept / (~mask).sum(1, keepdim=True))
 
 
 def members(

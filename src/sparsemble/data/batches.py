@@ -13,7 +13,8 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from sparsemble.data.arguments import Inputs
-from sparsemble.data.dataset import Dataset, any_inputs
+from sparsemble.data.dataset import Dataset
+from sparsemble.data.inputs import any_inputs
 from sparsemble.errors import InputError
 from sparsemble.seeds import derive
 

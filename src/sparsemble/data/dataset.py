@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-import numpy as np
-import torch
 from torch import Tensor
 
 from sparsemble.data.arguments import Arguments, Inputs
+from sparsemble.data.inputs import any_inputs, check_resolution, column_names
 from sparsemble.data.scaling import Scaling
+from sparsemble.data.targets import IGNORED, as_numbers, as_targets, check_labels, names_in
 from sparsemble.errors import InputError
-
-_RESOLUTION = 1e-5
-"""The range of a column beside its size, at least."""
-IGNORED = -100
-"""The class of positions that do not count, as PyTorch has it."""
-_TABLES = (
-    "; a table of texts, dates and missing values is read by sparsemble.table(frame, "
-    "target='COLUMN')"
-)
 
 
 @dataclass(frozen=True)
@@ -129,7 +120,7 @@ def as_dataset(
         source: Where they come from, for messages.
     """
     x = any_inputs(inputs, targets, source)
-    _check_resolution(inputs, source)
+    check_resolution(inputs, source)
     features = checked_names(feature_names or column_names(inputs), "feature_names", source)
     if isinstance(x, Arguments):
         if features is not None or not (scaling or Scaling.none()).is_identity:
@@ -140,7 +131,7 @@ def as_dataset(
         raise InputError(f"{source}: {len(features)} feature names for {x[0].numel()} features")
     names = checked_names(class_names, "class_names", source)
     if names is None and not numeric:
-        names = _names_in(targets)
+        names = names_in(targets)
     y = as_numbers(targets, source) if numeric else as_targets(targets, names, source)
     if len(x) != len(y):
         raise InputError(
@@ -163,41 +154,6 @@ def as_dataset(
     return Dataset(x, y, names, features, scaling or Scaling.none())
 
 
-def _check_resolution(inputs: Any, source: str) -> None:
-    """Refuse columns in double precision that would be nearly constant in single precision."""
-    if not isinstance(inputs, np.ndarray | Tensor) or inputs.ndim != 2 or not len(inputs):
-        return
-    values = np.asarray(inputs)
-    if values.dtype != np.float64:
-        return
-    low, high = values.min(0), values.max(0)
-    hardly = (high > low) & (high - low < _RESOLUTION * np.maximum(np.abs(low), np.abs(high)))
-    if hardly.any():
-        column = int(hardly.argmax())
-        raise InputError(
-            f"{source}: feature {column} lies between {low[column]:.10g} and {high[column]:.10g}, "
-            "which single precision can hardly tell apart: subtract what they have in common"
-        )
-
-
-def _names_in(targets: Any) -> tuple[str, ...] | None:
-    """The names of classes, in the order of the alphabet, if targets are names."""
-    if isinstance(targets, Tensor):
-        return None
-    array = np.asarray(targets) if hasattr(targets, "__len__") else np.empty(0)
-    if array.ndim != 1 or not len(array) or not all(isinstance(name, str) for name in array):
-        return None
-    return tuple(sorted(set(array.tolist())))
-
-
-def column_names(values: Any) -> tuple[str, ...] | None:
-    """The names of a table's columns, as pandas, polars and Arrow call them."""
-    columns = getattr(values, "column_names", None)
-    if columns is None:
-        columns = getattr(values, "columns", None)
-    return None if columns is None else tuple(map(str, columns))
-
-
 def in_order(inputs: Tensor, names: Sequence[str], wanted: Sequence[str], source: str) -> Tensor:
     """Columns called `names`, put into the order `wanted`, if both are the same set of names."""
     listed = checked_names(names, "feature_names", source) or ()
@@ -213,193 +169,6 @@ def in_order(inputs: Tensor, names: Sequence[str], wanted: Sequence[str], source
             first = next(name for name in (*wanted, *listed) if name in strange)
             raise InputError(f"{source}: feature {first!r} {what} ({len(strange)} in all)")
     return inputs[:, [listed.index(name) for name in wanted]]
-
-
-def any_inputs(values: Any, targets: Any, source: str) -> Inputs:
-    """One array of inputs, or several: those of a dict, or of a tuple or list of arrays.
-
-    A tuple of as many arrays as there are targets holds one example in each, as an array of them
-    would, unless each of them has as many rows.
-    """
-    if isinstance(values, Arguments | Mapping):
-        return as_arguments(values, source)
-    if isinstance(values, tuple | list) and all(map(_is_array, values)):
-        count = len(targets) if hasattr(targets, "__len__") else -1
-        each = {len(own) for own in values}
-        if len(values) != count or each == {count}:
-            return as_arguments(values, source)
-    return as_inputs(values, source)
-
-
-def _is_array(values: Any) -> bool:
-    return isinstance(values, Tensor | np.ndarray) and values.ndim > 0
-
-
-def as_arguments(values: Any, source: str) -> Arguments:
-    """Several inputs of every example, each checked as `as_inputs` does; they may have no rows.
-
-    Args:
-        values: A dict by the names of the network's arguments, or a tuple in their order.
-        source: Where they come from, for messages.
-    """
-    if isinstance(values, Arguments):
-        positional, named = values.positional, values.named
-    elif isinstance(values, Mapping):
-        positional, named = (), values
-        strange = [name for name in values if not isinstance(name, str)]
-        if strange:
-            raise InputError(
-                f"{source}: an input is called {strange[0]!r}: names are those of the network's "
-                "arguments"
-            )
-    else:
-        positional, named = tuple(values), {}
-    if not positional and not named:
-        raise InputError(f"{source}: no inputs: give at least one array")
-    found = Arguments(
-        tuple(_one_of(own, f"{source}, input {place}") for place, own in enumerate(positional, 1)),
-        {name: _one_of(own, f"{source}, input {name!r}") for name, own in named.items()},
-    )
-    if len({len(tensor) for tensor in found.tensors}) > 1:
-        lengths = ", ".join(
-            f"{len(tensor)} of {name or place}"
-            for place, (name, tensor) in enumerate(zip(found.names, found.tensors, strict=True), 1)
-        )
-        raise InputError(
-            f"{source}: inputs of different lengths ({lengths}): give one row of each per example"
-        )
-    return found
-
-
-def _one_of(values: Any, source: str) -> Tensor:
-    tensor = _as_tensor(values, source)
-    if tensor.ndim < 1:
-        raise InputError(f"{source}: a single number: give one row per example")
-    return _finite(tensor, source)
-
-
-def as_inputs(values: Any, source: str) -> Tensor:
-    """Numbers in one row per example: floats in single precision, integers as they are.
-
-    Whatever is not numbers, not finite or not in rows raises `InputError`.
-    """
-    tensor = _as_tensor(values, source)
-    if tensor.ndim < 2 and not tensor.is_complex():
-        raise InputError(f"{source}: inputs need one row per example, got {tuple(tensor.shape)}")
-    return _finite(tensor, source)
-
-
-def _finite(tensor: Tensor, source: str) -> Tensor:
-    """Inputs in single precision, if they are floating, real and finite."""
-    if tensor.is_complex():
-        raise InputError(f"{source}: complex inputs are not supported")
-    if tensor.is_floating_point():
-        tensor = tensor.float()
-        # A finite sum has finite terms only, and is far sooner computed.
-        if not bool(tensor.sum().isfinite()) and not bool(tensor.isfinite().all()):
-            bad = (~torch.isfinite(tensor).flatten(1)).any(1).nonzero().squeeze(1)
-            raise InputError(
-                f"{source}: {len(bad)} of {len(tensor)} examples hold NaN or infinity (in single "
-                f"precision), the first is example {int(bad[0])}; remove or fill them in"
-            )
-    return tensor
-
-
-def as_targets(values: Any, class_names: Sequence[str] | None, source: str) -> Tensor:
-    """Class indices from indices or names."""
-    if not isinstance(values, Tensor):
-        try:
-            array = np.asarray(values)
-        except ValueError:
-            raise InputError(f"{source}: labels of different lengths") from None
-        if array.dtype.kind in "UO" and class_names is not None and array.ndim == 1:
-            order = {name: index for index, name in enumerate(class_names)}
-            unknown = [label for label in array.tolist() if label not in order]
-            if unknown:
-                raise InputError(
-                    f"{source}: label {unknown[0]!r} is not in class_names {tuple(class_names)}"
-                )
-            return torch.tensor([order[label] for label in array.tolist()])
-        if array.dtype.kind == "O" and any(own is None for own in array.ravel()):
-            first = next(k for k, own in enumerate(array.ravel()) if own is None)
-            raise InputError(f"{source}: example {first} has no label: leave it out")
-        if array.dtype.kind not in "iubf":
-            raise InputError(
-                f"{source}: labels of type {array.dtype} are not class indices: say what the "
-                "classes are called, task=Classification(class_names=...)"
-            )
-    tensor = _as_tensor(values, source)
-    if tensor.ndim != 1 and (tensor.is_floating_point() or tensor.shape[1:].numel() == 1):
-        raise InputError(
-            f"{source}: labels need one number per example, or whole numbers for each of its "
-            f"positions, got {tensor.dtype} of {tuple(tensor.shape)}"
-            + ("; of one-hot rows give argmax(1)" if tensor.shape[1:].numel() > 1 else "")
-        )
-    indices = tensor.long()
-    if tensor.is_floating_point() and not torch.equal(indices.to(tensor), tensor):
-        raise InputError(
-            f"{source}: labels are not whole numbers; to predict numbers ask for task=Regression()"
-        )
-    return indices
-
-
-def as_numbers(values: Any, source: str) -> Tensor:
-    """Numbers to be predicted, `(examples, targets)`, in double precision: offsets may be large."""
-    if not isinstance(values, Tensor) and np.asarray(values).dtype.kind in "UOS":
-        raise InputError(
-            f"{source}: targets of type {np.asarray(values).dtype} are no numbers; to predict "
-            "classes ask for task=Classification()"
-        )
-    tensor = _as_tensor(values, source, single=False)
-    if tensor.is_complex() or tensor.ndim not in (1, 2):
-        raise InputError(
-            f"{source}: targets need one number or one row of numbers per example, got "
-            f"{tensor.dtype} of {tuple(tensor.shape)}"
-        )
-    tensor = (tensor.unsqueeze(1) if tensor.ndim == 1 else tensor).double()
-    bad = (~tensor.isfinite()).any(1).nonzero().squeeze(1)
-    if len(bad):
-        raise InputError(
-            f"{source}: {len(bad)} of {len(tensor)} targets are NaN or infinite, the first is that "
-            f"of example {int(bad[0])}; remove or fill them in"
-        )
-    return tensor
-
-
-def check_labels(targets: Tensor, num_classes: int, source: str, ignore: int = IGNORED) -> None:
-    """Raise `InputError` if any label is not a class index; positions may be ignored."""
-    strange = (targets < 0) | (targets >= num_classes)
-    if targets.ndim > 1:
-        strange &= targets != ignore
-    outside = strange.nonzero()
-    if len(outside):
-        first = tuple(outside[0].tolist())
-        raise InputError(
-            f"{source}: label {int(targets[first])} of example {first[0]} is outside the "
-            f"{num_classes} classes 0 to {num_classes - 1}: number them from 0, or give their names"
-            + (f" (ignored is {ignore})" if targets.ndim > 1 else "")
-        )
-
-
-def _as_tensor(values: Any, source: str, *, single: bool = True) -> Tensor:
-    if isinstance(values, Tensor):
-        return values.detach()
-    try:
-        array = np.asarray(values)
-    except ValueError:
-        raise InputError(f"{source}: rows of different lengths") from None
-    if array.dtype.kind == "c":
-        raise InputError(f"{source}: complex numbers are not supported")
-    if array.dtype.kind not in "fiub":
-        hint = "" if column_names(values) is None else _TABLES
-        raise InputError(f"{source}: values of type {array.dtype} are not numbers{hint}")
-    if array.dtype.kind == "f" and array.dtype.itemsize != (4 if single else 8):
-        array = array.astype(np.float32 if single else np.float64)
-    if array.dtype.kind == "u" and array.dtype.itemsize > 1:
-        array = array.astype(np.int64)
-    # A copy where the array is read-only, reversed or not in native byte order.
-    plain = np.require(array, array.dtype.newbyteorder("="), ["C", "W"])
-    return torch.from_numpy(plain)
 
 
 def checked_names(names: Sequence[str] | None, what: str, source: str) -> tuple[str, ...] | None:

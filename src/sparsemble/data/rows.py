@@ -65,7 +65,7 @@ def _read_csv(path: Path, targets: Sequence[str]) -> Rows:
             raise InputError(f"{path}: line {number} has {len(line)} columns, not {width}")
         labels.append([line[column] for column in where])
         line = [text for column, text in enumerate(line) if column not in where]
-        bad = next((text for text in line if not _is_number(text)), None)
+        bad = next((text for text in line if not is_number(text)), None)
         if bad is not None:
             raise InputError(f"{path}: {bad!r} in line {number} is not a number")
         numbers.append([float(text) for text in line])
@@ -144,10 +144,11 @@ def _counts(cells: list[str]) -> bool:
 
 def _is_word(text: str) -> bool:
     """An empty cell is a number that is missing."""
-    return bool(text.strip()) and not _is_number(text)
+    return bool(text.strip()) and not is_number(text)
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Does a text stand for a number, be it infinite or none?"""
     try:
         float(text)
     except ValueError:

@@ -16,6 +16,7 @@ from onnxscript import opset18
 from onnxscript.function_libs.torch_lib.tensor_typing import TFloat
 from torch.overrides import TorchFunctionMode
 
+from sparsemble.errors import InputError
 from sparsemble.tracing import standins
 
 op: Any = opset18
@@ -41,9 +42,9 @@ def translations() -> dict[Callable[..., Any], Callable[..., Any]]:
     own = torch.ops.sparsemble
     return {
         own.lstm.default: _lstm,
-        own.gru.default: _gru,
-        own.rnn_tanh.default: _rnn_tanh,
-        own.rnn_relu.default: _rnn_relu,
+        own.gru.default: _with_one_state(op.GRU, _GRU, linear_before_reset=1),
+        own.rnn_tanh.default: _with_one_state(op.RNN, _RNN),
+        own.rnn_relu.default: _with_one_state(op.RNN, _RNN, activations=["Relu"]),
     }
 
 
@@ -69,60 +70,27 @@ def _lstm(
     return _all_steps(outputs, batch_first), hidden, cell
 
 
-def _gru(
-    x: TFloat,
-    state: TFloat,
-    parameters: Sequence[TFloat],
-    biased: bool,
-    layers: int,
-    dropout: float,
-    training: bool,
-    both_ways: bool,
-    batch_first: bool,
-) -> tuple[TFloat, TFloat]:
-    read, weights = _prepared(_GRU, x, parameters, layers, both_ways, batch_first)
-    outputs, hidden = op.GRU(
-        read,
-        *weights,
-        initial_h=state,
-        hidden_size=_units(state),
-        linear_before_reset=1,
-    )
-    return _all_steps(outputs, batch_first), hidden
+def _with_one_state(operation: Any, order: Sequence[int], **settings: Any) -> Callable[..., Any]:
+    """The translation of a layer that carries one state: a GRU, or an RNN of some activation."""
 
+    def translated(
+        x: TFloat,
+        state: TFloat,
+        parameters: Sequence[TFloat],
+        biased: bool,
+        layers: int,
+        dropout: float,
+        training: bool,
+        both_ways: bool,
+        batch_first: bool,
+    ) -> tuple[TFloat, TFloat]:
+        read, weights = _prepared(order, x, parameters, layers, both_ways, batch_first)
+        outputs, hidden = operation(
+            read, *weights, initial_h=state, hidden_size=_units(state), **settings
+        )
+        return _all_steps(outputs, batch_first), hidden
 
-def _rnn_tanh(
-    x: TFloat,
-    state: TFloat,
-    parameters: Sequence[TFloat],
-    biased: bool,
-    layers: int,
-    dropout: float,
-    training: bool,
-    both_ways: bool,
-    batch_first: bool,
-) -> tuple[TFloat, TFloat]:
-    read, weights = _prepared(_RNN, x, parameters, layers, both_ways, batch_first)
-    outputs, hidden = op.RNN(read, *weights, initial_h=state, hidden_size=_units(state))
-    return _all_steps(outputs, batch_first), hidden
-
-
-def _rnn_relu(
-    x: TFloat,
-    state: TFloat,
-    parameters: Sequence[TFloat],
-    biased: bool,
-    layers: int,
-    dropout: float,
-    training: bool,
-    both_ways: bool,
-    batch_first: bool,
-) -> tuple[TFloat, TFloat]:
-    read, weights = _prepared(_RNN, x, parameters, layers, both_ways, batch_first)
-    outputs, hidden = op.RNN(
-        read, *weights, initial_h=state, hidden_size=_units(state), activations=["Relu"]
-    )
-    return _all_steps(outputs, batch_first), hidden
+    return translated
 
 
 def _prepared(
@@ -135,12 +103,12 @@ def _prepared(
 ) -> tuple[Any, list[Any]]:
     """What is read, time first, and the weights and biases as ONNX has them."""
     if layers > 1 or both_ways:
-        raise NotImplementedError(
+        raise InputError(
             "a recurrent layer of several in one, or of two directions, in a network with a layout "
             "written by hand: write it as several layers, or have it traced"
         )
     if len(parameters) not in (2, 4):
-        raise NotImplementedError("an LSTM with projections (proj_size), which ONNX does not have")
+        raise InputError("an LSTM with projections (proj_size), which ONNX does not have")
     own = [_reordered(parameter, order) for parameter in parameters]
     if len(own) == 4:  # the two biases are one
         own = [*own[:2], op.Concat(own[2], own[3], axis=0)]

@@ -11,7 +11,7 @@ from sparsemble.errors import InputError
 from sparsemble.recipes.files import recipe_fields, recipe_from
 from sparsemble.recipes.recipe import Recipe
 from sparsemble.tables import read_frame
-from sparsemble.tables.columns import shown
+from sparsemble.tables.columns import some
 
 _HIDDEN = (64, 64)
 """Units of a network that nobody says anything about."""
@@ -43,7 +43,7 @@ def table_recipe(
         changes: Single settings by dotted key.
     """
     if not targets:
-        names = shown(read_frame(files).columns)
+        names = some(read_frame(files).columns)
         raise InputError(f"{files[0]}: say which column is to be predicted (--target): {names}")
     about = f"{' and '.join(targets)} of {' and '.join(file.name for file in files)}"
     fields: dict[str, Any] = {"network": {"hidden": _HIDDEN}, "chain": _TO_BE_FOUND}

@@ -68,19 +68,17 @@ class SparseEnsembleClassifier(ClassifierMixin, SparseEnsembleEstimator):  # typ
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
     ) -> None:
-        super().__init__(
-            hidden_sizes,
-            network=network,
-            budget=budget,
-            epochs=epochs,
-            augment=augment,
-            recipe=recipe,
-            warm_start=warm_start,
-            device=device,
-            random_state=random_state,
-            verbose=verbose,
-        )
+        self.hidden_sizes = hidden_sizes
+        self.network = network
+        self.budget = budget
+        self.epochs = epochs
+        self.augment = augment
+        self.recipe = recipe
         self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from rows of numbers and their classes.

@@ -39,34 +39,20 @@ _FILE = "estimator.json"
 class SparseEnsembleEstimator(BaseEstimator):  # type: ignore[misc]
     """An ensemble of small networks for the price of one, as an estimator."""
 
-    def __init__(
-        self,
-        hidden_sizes: Sequence[int] = (128, 64),
-        *,
-        network: Factory | None = None,
-        budget: Budget | None = None,
-        epochs: int | None = None,
-        augment: Augmentation | None = None,
-        recipe: Recipe | None = None,
-        warm_start: bool = False,
-        device: str | torch.device = "cpu",
-        random_state: int | np.random.RandomState | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.hidden_sizes = hidden_sizes
-        self.network = network
-        self.budget = budget
-        self.epochs = epochs
-        self.augment = augment
-        self.recipe = recipe
-        self.warm_start = warm_start
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
+    hidden_sizes: Sequence[int]
+    network: Factory | None
+    budget: Budget | None
+    epochs: int | None
+    augment: Augmentation | None
+    recipe: Recipe | None
+    warm_start: bool
+    device: str | torch.device
+    random_state: int | np.random.RandomState | None
+    verbose: bool
 
     def _fit(
         self, inputs: np.ndarray, targets: np.ndarray, weights: np.ndarray | None, task: ExampleTask
-    ) -> Self:
+    ) -> None:
         """Learn from checked rows."""
         inputs, targets, weights = canonical_rows(inputs, targets, weights)
         names = getattr(self, "feature_names_in_", None)
@@ -95,7 +81,6 @@ class SparseEnsembleEstimator(BaseEstimator):  # type: ignore[misc]
         self.recipe_ = learned.recipe
         self.candidates_ = learned.candidates
         self.ensemble_ = learned.ensemble
-        return self
 
     def _network(self, inputs: int, outputs: int) -> nn.Module:
         """A fresh one."""
@@ -108,7 +93,7 @@ class SparseEnsembleEstimator(BaseEstimator):  # type: ignore[misc]
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             fresh = task.prepared(self._network(*task.sizes))
-        return grown(self.ensemble_[0].to("cpu"), fresh)
+        return grown(self.ensemble_[0], fresh)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "ensemble_")

@@ -56,19 +56,17 @@ class SparseEnsembleRegressor(RegressorMixin, SparseEnsembleEstimator):  # type:
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
     ) -> None:
-        super().__init__(
-            hidden_sizes,
-            network=network,
-            budget=budget,
-            epochs=epochs,
-            augment=augment,
-            recipe=recipe,
-            warm_start=warm_start,
-            device=device,
-            random_state=random_state,
-            verbose=verbose,
-        )
+        self.hidden_sizes = hidden_sizes
+        self.network = network
         self.noise = noise
+        self.budget = budget
+        self.epochs = epochs
+        self.augment = augment
+        self.recipe = recipe
+        self.warm_start = warm_start
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from rows of numbers and what is to be predicted for them.
@@ -79,8 +77,9 @@ class SparseEnsembleRegressor(RegressorMixin, SparseEnsembleEstimator):  # type:
             sample_weight: How much each row counts.
         """
         X, y, weights = self._checked(X, y, sample_weight, multi_output=True, y_numeric=True)
+        self._fit(X, y, weights, Regression(noise=self.noise))
         self._is_flat = y.ndim == 1
-        return self._fit(X, y, weights, Regression(noise=self.noise))
+        return self
 
     @overload
     def predict(self, X: Any) -> np.ndarray: ...

@@ -48,7 +48,7 @@ class NumberColumn(Settings):
 
     def encode(self, cells: Cells, source: str, unseen: Unseen) -> np.ndarray:
         """Its inputs, `(rows, 1)` or, with the one that says what is missing, `(rows, 2)`."""
-        values = as_numbers(cells, self.holds, source)
+        values = counted(cells, self.holds, source)
         missing = np.isnan(values)
         if not self.marked:
             _check_missing(missing, source, unseen)
@@ -102,12 +102,12 @@ class TargetColumn(Settings):
         if row is not None:
             raise InputError(f"{source}: row {row + 1} holds no value: leave that row out")
         if self.classes is None:
-            return as_numbers(cells, "number", source)
+            return counted(cells, "number", source)
         remedy = "an ensemble cannot be measured on a class that it has not learned"
         return places_of(cells, self.classes, source, remedy)
 
 
-def as_numbers(cells: Cells, wanted: str, source: str) -> np.ndarray:
+def counted(cells: Cells, wanted: str, source: str) -> np.ndarray:
     """Cells as numbers of what is wanted, NaN where missing; others are refused by their row."""
     if cells.kind in (wanted, "nothing") or (wanted, cells.kind) == ("number", "truth"):
         row = _first(np.isinf(cells.values))
@@ -162,7 +162,7 @@ def places_of(cells: Cells, known: tuple[str, ...], source: str, remedy: str | N
     if row is not None and remedy is not None:
         raise InputError(
             f"{source}: row {row + 1} holds {cells.text(row)!r}, which was not in the table that "
-            f"was learned from ({found.count(-1)} such in all); known are {shown(known)}; {remedy}"
+            f"was learned from ({found.count(-1)} such in all); known are {some(known)}; {remedy}"
         )
     return places
 
@@ -175,10 +175,10 @@ def _canonical(text: str) -> str:
     return text.lower() if text.lower() in TRUTHS else text
 
 
-def shown(names: tuple[str, ...] | list[str]) -> str:
+def some(names: tuple[str, ...] | list[str]) -> str:
     """Names in a sentence, only the first if there are many.
 
-    >>> shown(("no", "yes"))
+    >>> some(("no", "yes"))
     'no, yes'
     """
     rest = len(names) - _FEW

@@ -19,7 +19,7 @@ from sparsemble.data import Scaling
 from sparsemble.errors import InputError
 from sparsemble.settings import Names, Settings
 from sparsemble.tables.cells import Cells, cells_of
-from sparsemble.tables.columns import AnyColumn, NumberColumn, TargetColumn, Unseen, shown
+from sparsemble.tables.columns import AnyColumn, NumberColumn, TargetColumn, Unseen, some
 
 if TYPE_CHECKING:
     from sparsemble.tables.frames import Frame
@@ -97,7 +97,7 @@ class TableEncoding(Settings):
             if target.name not in frame.columns:
                 raise InputError(
                     f"{source}: there is no column {target.name!r} to compare predictions with; "
-                    f"there are {shown(frame.columns)}"
+                    f"there are {some(frame.columns)}"
                 )
         found = [
             target.encode(cells_of(frame[target.name]), f"{source}, column {target.name!r}")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparsemble.data.rows import delimiter
+from sparsemble.data.rows import delimiter, is_number
 from sparsemble.errors import InputError
 from sparsemble.tables.frames import as_frame, needed
 
@@ -93,7 +93,7 @@ def _read_csv(path: Path, texts: Collection[str]) -> Any:
     )
     table = csv.read_csv(path, read, parse, convert)
     names = [name.strip() for name in table.column_names]
-    if all(map(_is_number, names)) and names != [str(place) for place in range(len(names))]:
+    if all(map(is_number, names)) and names != [str(place) for place in range(len(names))]:
         raise InputError(
             f"{path}: the first line holds numbers ({', '.join(names[:3])}, …): it must name the "
             "columns, which are matched by their names"
@@ -156,11 +156,3 @@ def _joined(table: Any, other: Any, path: Path, first: Path) -> Any:
 
 def _in_a_line(error: Exception) -> str:
     return " ".join(str(error).split())
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -23,8 +23,8 @@ from sparsemble.tables.columns import (
     CategoryColumn,
     NumberColumn,
     Unseen,
-    as_numbers,
-    shown,
+    counted,
+    some,
 )
 from sparsemble.tables.encoding import TableEncoding
 from sparsemble.tables.target import Predict, guess_target
@@ -130,7 +130,7 @@ def _check_choices(
             if name not in names:
                 raise InputError(
                     f"{source}: there is no column {name!r}, as {what} says; there are "
-                    f"{shown(list(names))}"
+                    f"{some(list(names))}"
                 )
             if name in targets:
                 raise InputError(
@@ -180,7 +180,7 @@ def _number(
     """`written` is what texts stand for."""
     kind = cells.kind
     holds = written if kind == "text" or kind == "nothing" or kind == "other" else kind
-    values = as_numbers(cells, holds, source)
+    values = counted(cells, holds, source)
     missing = np.isnan(values)
     if missing.all():
         raise InputError(f"{source}: holds no number at all: leave it out")
@@ -201,7 +201,7 @@ def _category(name: str, cells: Cells, source: str) -> tuple[CategoryColumn, str
     different = list(dict.fromkeys(_WHOLE.sub("", text) for text in cells.ordered))
     column = CategoryColumn(name=name, categories=tuple(different), marked=bool(missing.any()))
     count = f"{len(different)} categor{'ies' if len(different) > 1 else 'y'}"
-    sentence = f"{count} ({shown(different)})"
+    sentence = f"{count} ({some(different)})"
     return column, sentence + (
         f", {_values(missing)} missing, as a category of its own" if missing.any() else ""
     )

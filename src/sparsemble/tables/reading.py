@@ -11,14 +11,15 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from sparsemble.errors import InputError
-from sparsemble.tables.columns import Unseen, shown
+from sparsemble.tables.columns import Unseen, some
 from sparsemble.tables.dataset import TableDataset, with_targets
 from sparsemble.tables.files import read_frame
 from sparsemble.tables.frames import as_frame
 from sparsemble.tables.guessing import Choices, guess
+from sparsemble.tables.target import Predict
 
 if TYPE_CHECKING:
     from sparsemble.tables.frames import Frame
@@ -30,7 +31,7 @@ def table(
     frame: Any,
     target: str | Sequence[str] | None = None,
     *,
-    predict: Literal["classes", "numbers"] | None = None,
+    predict: Predict | None = None,
     categories: Sequence[str] = (),
     numbers: Sequence[str] = (),
     leave_out: Sequence[str] = (),
@@ -52,13 +53,7 @@ def table(
         like: A table whose columns are known, in the place of all of these: a test set's are read
             as those of the training set are.
     """
-    choices = Choices(
-        predict=predict,
-        categories=_listed(categories, "categories"),
-        numbers=_listed(numbers, "numbers"),
-        leave_out=_listed(leave_out, "leave_out"),
-        unseen=unseen,
-    )
+    choices = _choices(predict, categories, numbers, leave_out, unseen)
     return made_of(as_frame(frame, "the table"), target, choices, "the table", like)
 
 
@@ -66,7 +61,7 @@ def read_table(
     files: Files,
     target: str | Sequence[str] | None = None,
     *,
-    predict: Literal["classes", "numbers"] | None = None,
+    predict: Predict | None = None,
     categories: Sequence[str] = (),
     numbers: Sequence[str] = (),
     leave_out: Sequence[str] = (),
@@ -85,13 +80,7 @@ def read_table(
         unseen: As for `table`.
         like: As for `table`.
     """
-    choices = Choices(
-        predict=predict,
-        categories=_listed(categories, "categories"),
-        numbers=_listed(numbers, "numbers"),
-        leave_out=_listed(leave_out, "leave_out"),
-        unseen=unseen,
-    )
+    choices = _choices(predict, categories, numbers, leave_out, unseen)
     paths = [Path(files)] if isinstance(files, str | os.PathLike) else [Path(own) for own in files]
     frame = read_frame(paths, like.columns.texts if like is not None else choices.categories)
     return made_of(frame, target, choices, " and ".join(map(str, paths)), like)
@@ -115,7 +104,7 @@ def made_of(
     targets = (target,) if isinstance(target, str) else _listed(target or (), "target")
     if not targets:
         raise InputError(
-            f"{source}: say which column is to be predicted (target): {shown(frame.columns)}"
+            f"{source}: say which column is to be predicted (target): {some(frame.columns)}"
         )
     for name in targets:
         _check_target(name, frame.columns, source)
@@ -129,10 +118,27 @@ def made_of(
     return replace(made, found=(*dropped, *found.found))
 
 
+def _choices(
+    predict: Predict | None,
+    categories: Sequence[str],
+    numbers: Sequence[str],
+    leave_out: Sequence[str],
+    unseen: Unseen,
+) -> Choices:
+    """What the user says about columns, checked."""
+    return Choices(
+        predict=predict,
+        categories=_listed(categories, "categories"),
+        numbers=_listed(numbers, "numbers"),
+        leave_out=_listed(leave_out, "leave_out"),
+        unseen=unseen,
+    )
+
+
 def _check_target(name: str, names: Sequence[str], source: str) -> None:
     if name not in names:
         near = difflib.get_close_matches(name, names, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {shown(list(names))}"
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {some(list(names))}"
         raise InputError(f"{source}: there is no column {name!r} to be predicted; {hint}")
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from sparsemble.errors import InputError
 from sparsemble.tables.cells import Cells
-from sparsemble.tables.columns import TargetColumn, as_numbers, shown
+from sparsemble.tables.columns import TargetColumn, counted, some
 
 Predict = Literal["classes", "numbers"]
 
@@ -47,7 +47,7 @@ def guess_target(
             f"{source}: of several targets each must be numbers, and this one is classes, {why}"
         )
     if kind == "numbers":
-        as_numbers(cells, "number", source)
+        counted(cells, "number", source)
         return TargetColumn(name=name), f"{name}: to be predicted as a number, {why}"
     different = cells.ordered
     if len(different) > max(rows / _ROWS_EACH, 2):
@@ -55,7 +55,7 @@ def guess_target(
             f"{source}: {len(different)} different values in {rows} rows are no classes that "
             "could be learned"
         )
-    sentence = f"{name}: to be predicted, {len(different)} classes ({shown(different)}), {why}"
+    sentence = f"{name}: to be predicted, {len(different)} classes ({some(different)}), {why}"
     return TargetColumn(name=name, classes=tuple(different)), sentence
 
 

@@ -13,8 +13,9 @@ from pydantic.json_schema import SkipJsonSchema
 from torch import Tensor, nn
 
 from sparsemble.data import Arguments, Batches, Dataset, Inputs, as_dataset
-from sparsemble.data.dataset import IGNORED, About, as_targets, check_labels
+from sparsemble.data.dataset import About
 from sparsemble.data.rows import Rows
+from sparsemble.data.targets import IGNORED, as_targets, check_labels
 from sparsemble.errors import InputError
 from sparsemble.modes import is_captured
 from sparsemble.pages.blocks import Section

@@ -31,16 +31,11 @@ from sparsemble.data import (
     as_dataset,
 )
 from sparsemble.data.batches import in_fixed_order
-from sparsemble.data.dataset import (
-    About,
-    any_inputs,
-    as_inputs,
-    as_numbers,
-    column_names,
-    in_order,
-)
+from sparsemble.data.dataset import About, in_order
+from sparsemble.data.inputs import any_inputs, as_inputs, column_names
 from sparsemble.data.named import EXAMPLES, TEXTS, open_examples
 from sparsemble.data.rows import Rows, read_rows
+from sparsemble.data.targets import as_numbers
 from sparsemble.errors import InputError
 from sparsemble.modes import is_captured
 from sparsemble.seeds import derive

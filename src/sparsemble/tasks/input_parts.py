@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from sparsemble.data import Arguments
-from sparsemble.data.dataset import as_arguments
+from sparsemble.data.inputs import as_arguments
 from sparsemble.errors import InputError
 from sparsemble.settings import Settings
 

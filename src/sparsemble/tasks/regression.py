@@ -20,8 +20,9 @@ from pydantic.json_schema import SkipJsonSchema
 from torch import Tensor, nn
 
 from sparsemble.data import Batches, Dataset, Inputs, Scaling
-from sparsemble.data.dataset import About, as_numbers
+from sparsemble.data.dataset import About
 from sparsemble.data.rows import Rows
+from sparsemble.data.targets import as_numbers
 from sparsemble.errors import InputError
 from sparsemble.nets.gaussian_noise import GaussianNoise
 from sparsemble.pages.blocks import Section
