@@ -93,6 +93,17 @@ class Ensemble(nn.Module):
 
         return Ensemble([self[index] for index in selected(self, validation, budget)], self.task)
 
+    @staticmethod
+    def merge(*ensembles: Ensemble) -> Ensemble:
+        """The members of several ensembles as one; what they may cost is up to `select`.
+
+        Args:
+            ensembles: Such that predict the same thing, of members of one kind.
+        """
+        from sparsemble.ensemble.merging import merged
+
+        return merged(ensembles)
+
     @property
     def cost(self) -> EnsembleCost:
         """Parameters, FLOPs and bytes by the paper's rules."""
@@ -288,9 +299,9 @@ def _check_alike(members: Sequence[Member]) -> None:
         raise InputError("an ensemble needs at least one member")
     if not all(isinstance(member, Member) for member in members):
         raise InputError("an ensemble is made of Members: Member.dense(network, layout), say")
-    first = _kind(members[0])
+    first = kind_of(members[0])
     for number, member in enumerate(members):
-        for what, value in _kind(member).items():
+        for what, value in kind_of(member).items():
             if value != first[what]:
                 raise InputError(
                     f"member {number} differs from member 0 in its {what}: an ensemble is made of "
@@ -298,7 +309,7 @@ def _check_alike(members: Sequence[Member]) -> None:
                 )
 
 
-def _kind(member: Member) -> dict[str, object]:
+def kind_of(member: Member) -> dict[str, object]:
     """What members of one ensemble have in common."""
     return {
         "layout": (member.layout.name, member.layout.grouping),

@@ -105,7 +105,7 @@ def save_ensemble(ensemble: Ensemble, folder: Path) -> None:
 
 def _manifest(ensemble: Ensemble, tensors: str, digest: str) -> Manifest:
     first = ensemble[0]
-    program, buffers = _program_of(first), {}
+    program, buffers = program_of(first), {}
     if program is not None:
         buffers = {n: str(b.dtype).removeprefix("torch.") for n, b in first.network.named_buffers()}
     return Manifest(
@@ -314,7 +314,7 @@ def _stream(dtype: str) -> str:
 _LAYOUTS = TypeAdapter(Layout)
 
 
-def _program_of(member: Member) -> dict[str, Any] | None:
+def program_of(member: Member) -> dict[str, Any] | None:
     """The program of a traced network, and its layout, at the sizes it had when it was traced."""
     if not isinstance(member.network, Program):
         return None
