@@ -29,7 +29,6 @@ class PSGLD(Sampler):
         params: Iterable[Tensor],
         lr: float,
         *,
-        num_data: int,
         smoothing: float = 0.99,
         damping: float = 1e-5,
         **common: Unpack[Common],
@@ -38,9 +37,7 @@ class PSGLD(Sampler):
             raise InputError(f"smoothing = {smoothing}: must be at least 0 and below 1")
         if not damping > 0:
             raise InputError(f"damping = {damping}: must be positive")
-        super().__init__(
-            params, lr, num_data=num_data, smoothing=smoothing, damping=damping, **common
-        )
+        super().__init__(params, lr, smoothing=smoothing, damping=damping, **common)
 
     def update(
         self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], source: NoiseSource

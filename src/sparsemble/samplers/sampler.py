@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from typing import Annotated, Any, ClassVar, TypedDict
+from typing import Annotated, Any, ClassVar, Required, TypedDict
 
 import torch
 from pydantic import Field
@@ -22,8 +22,9 @@ from sparsemble.settings import Settings
 
 
 class Common(TypedDict, total=False):
-    """What every sampler can be given besides its parameters, rate and number of examples."""
+    """What every sampler can be given besides its parameters and rate; `num_data` must be."""
 
+    num_data: Required[int]
     temperature: float
     noise: NoiseKind
     seed: int
@@ -47,7 +48,7 @@ class Sampler(Optimizer, ABC):
         params: Iterable[Tensor],
         lr: float,
         *,
-        num_data: int,
+        num_data: int | None = None,
         temperature: float = 1.0,
         noise: NoiseKind = "gaussian",
         seed: int = 0,
@@ -55,7 +56,7 @@ class Sampler(Optimizer, ABC):
     ) -> None:
         if not (lr >= 0 and math.isfinite(lr)):
             raise InputError(f"lr = {lr}: the learning rate must be a finite number, 0 or more")
-        if not num_data >= 1:
+        if num_data is None or not num_data >= 1:
             raise InputError(f"num_data = {num_data}: the number of training examples is needed")
         if not (temperature >= 0 and math.isfinite(temperature)):
             raise InputError(

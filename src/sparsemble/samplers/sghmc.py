@@ -28,13 +28,12 @@ class SGHMC(Sampler):
         params: Iterable[Tensor],
         lr: float,
         *,
-        num_data: int,
         friction: float = 0.1,
         **common: Unpack[Common],
     ) -> None:
         if not 0 < friction <= 1:
             raise InputError(f"friction = {friction}: must be above 0 and at most 1")
-        super().__init__(params, lr, num_data=num_data, friction=friction, **common)
+        super().__init__(params, lr, friction=friction, **common)
 
     def update(
         self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], source: NoiseSource
