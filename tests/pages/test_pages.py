@@ -330,6 +330,15 @@ def test_the_names_of_points_lie_beside_them_and_apart():
     assert len(shapes(joined, "line")) == 2
 
 
+def test_faint_points_stay_behind_the_others_and_are_not_joined():
+    spots = [Spot("a", 1, 2), Spot("", 2, 5, faint=True), Spot("b", 3, 1)]
+    chart = spot_chart("t", "d", spots, x_label="x", y_label="y", joined=True)
+    assert [dot["class"] for dot in shapes(chart, "dot")] == ["dot t0 many", "dot t0", "dot t0"]
+    assert len(shapes(chart, "label")) == 2
+    (steps,) = re.findall(r'<path class="line t0 faint" d="([^"]*)"', chart)
+    assert re.sub("[^A-Z]", "", steps) == "ML"
+
+
 def test_a_chart_can_be_a_file_of_its_own():
     chart = spot_chart("t", "d", [Spot("a", 1, 2)], x_label="x", y_label="y")
     root = ElementTree.fromstring(chart_file(chart))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -135,6 +135,18 @@ def column_names(values: Any) -> tuple[str, ...] | None:
     return None if columns is None else tuple(map(str, columns))
 
 
+def matrix_of(
+    rows: Sequence[Mapping[str, Any]], source: str
+) -> tuple[list[list[Any]], tuple[str, ...]]:
+    """Rows that are objects by the names of their features, as lists, and those names."""
+    names = tuple(rows[0])
+    for number, row in enumerate(rows, 1):
+        if row.keys() != rows[0].keys():
+            other = next(iter(row.keys() ^ rows[0].keys()))
+            raise InputError(f"{source}: of rows 1 and {number} only one has {other!r}")
+    return [[row[name] for name in names] for row in rows], names
+
+
 def as_tensor(values: Any, source: str, *, single: bool = True) -> Tensor:
     """Numbers of any kind; floats in single precision unless asked for."""
     if isinstance(values, Tensor):
@@ -149,7 +161,8 @@ def as_tensor(values: Any, source: str, *, single: bool = True) -> Tensor:
         hint = "" if column_names(values) is None else _TABLES
         raise InputError(f"{source}: values of type {array.dtype} are not numbers{hint}")
     if array.dtype.kind == "f" and array.dtype.itemsize != (4 if single else 8):
-        array = array.astype(np.float32 if single else np.float64)
+        with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused
+            array = array.astype(np.float32 if single else np.float64)
     if array.dtype.kind == "u" and array.dtype.itemsize > 1:
         array = array.astype(np.int64)
     # A copy where the array is read-only, reversed or not in native byte order.

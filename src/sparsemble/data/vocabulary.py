@@ -122,6 +122,25 @@ class Vocabulary:
         return {word: index for index, word in enumerate(self.words)}
 
 
+def words_of(text: str) -> list[str]:
+    """The words of a text, whose lines end in `<eos>`.
+
+    >>> words_of("the dog\\nsees")
+    ['the', 'dog', '<eos>', 'sees']
+    """
+    return text.replace("\n", f" {END} ").split()
+
+
+def text_of(words: Iterable[str]) -> str:
+    """Words as the text that they are: `text_of(words_of(text))` is the text, but for spaces.
+
+    >>> text_of(["the", "dog", "<eos>", "sees"])
+    'the dog\\nsees'
+    """
+    lines = " ".join(words).split(END)
+    return "\n".join(line.strip() for line in lines)
+
+
 def check_text(tokens: Tensor) -> None:
     """Could this be a text, whatever its vocabulary?"""
     if tokens.ndim != 1 or tokens.dtype != torch.int64:

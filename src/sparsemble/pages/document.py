@@ -1,7 +1,7 @@
 """The file around the sections: one HTML file, readable without a network, on paper, on a phone.
 
-Its only script is the one in `report.js`; the policy in its head lets no other run, and nothing be
-loaded.
+Its only script is that of `theme.js` and `report.js`; the policy in its head lets no other run, and
+nothing be loaded.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def document(
         chips: A few words each on what the page is about.
         footer: What stands at its end.
     """
-    style, script = _style("colours", "report", "chart"), _resource("report.js")
+    own = script("theme", "report")
     page = render(
         "pages/templates/page.html",
         title=title,
@@ -50,9 +50,9 @@ def document(
         lead=lead,
         chips=chips,
         footer=footer,
-        style=style,
-        script=script,
-        digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        style=style("colours", "report", "chart"),
+        script=own,
+        digest=base64.b64encode(hashlib.sha256(own.encode()).digest()).decode(),
     )
     return str(page)
 
@@ -77,13 +77,19 @@ def charts_file(charts: Sequence[Markup]) -> str:
 def chart_file(chart: Markup) -> str:
     """A chart as an SVG file of its own."""
     opened = f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" '
-    style = f"<style>{_style('colours', 'chart')}</style>"
+    styled = f"<style>{style('colours', 'chart')}</style>"
     first, _, rest = str(chart).partition("<title>")
-    return f"{first.replace('<svg ', opened, 1)}{style}\n<title>{rest}"
+    return f"{first.replace('<svg ', opened, 1)}{styled}\n<title>{rest}"
 
 
-def _style(*names: str) -> Markup:
+def style(*names: str) -> Markup:
+    """Style sheets of pages, one after the other."""
     return Markup("").join(_resource(f"{name}.css") for name in names)
+
+
+def script(*names: str) -> Markup:
+    """Scripts of pages, one after the other."""
+    return Markup("").join(_resource(f"{name}.js") for name in names)
 
 
 def _resource(name: str) -> Markup:

@@ -29,13 +29,14 @@ _Box = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class Spot:
-    """A point with its name beside it."""
+    """A point with its name beside it, if it has one; `faint` ones stay in the background."""
 
     name: str
     x: float
     y: float
     tone: int = 0
     tip: str = ""
+    faint: bool = False
 
 
 def spot_chart(
@@ -49,7 +50,7 @@ def spot_chart(
 ) -> Markup:
     """A few named points, those not finite left out; the horizontal axis goes by logarithm.
 
-    If asked, those of one tone are joined in their order.
+    If asked, those of one tone are joined in their order, but for faint ones.
     """
     spots = [spot for spot in spots if math.isfinite(spot.x + spot.y)]
     ys = axis([spot.y for spot in spots], BOTTOM, TOP)
@@ -58,12 +59,19 @@ def spot_chart(
     plot = Plot(xs, ys)
     places = [(xs(spot.x), ys(spot.y)) for spot in spots]
     shapes = [*frame(plot, f"{x_label}, log scale", y_label, list(map(tick_label, xs.ticks)))]
-    for tone in dict.fromkeys(spot.tone for spot in spots) if joined else ():
-        own = [place for place, spot in zip(places, spots, strict=True) if spot.tone == tone]
+    known = list(zip(places, spots, strict=True))
+    for tone in dict.fromkeys(spot.tone for spot in spots if not spot.faint) if joined else ():
+        own = [place for place, spot in known if spot.tone == tone and not spot.faint]
         shapes.append(path(f"line t{tone} faint", through(own)))
     taken = [(x - 5, y - 5, x + 5, y + 5) for x, y in places]
-    for (x, y), spot in zip(places, spots, strict=True):
-        shapes.append(dot(f"t{spot.tone}", x, y, 4.5, spot.tip))
+    for (x, y), spot in known:
+        if spot.faint:
+            shapes.append(dot(f"t{spot.tone} many", x, y, 3.2, spot.tip))
+    for (x, y), spot in known:
+        if not spot.faint:
+            shapes.append(dot(f"t{spot.tone}", x, y, 4.5, spot.tip))
+        if not spot.name:
+            continue
         anchor, *place = _free_place(x, y, BOLD * text_width(spot.name), taken)
         shapes.append(word(spot.name, f"label t{spot.tone} {anchor}".rstrip(), *place))
     return svg(title, description, shapes)

@@ -180,7 +180,7 @@ def cells_of(series: Series[Any]) -> Cells:
     if dtype == narwhals.Time:
         return Cells("time", _times(series))
     if dtype == narwhals.Object:
-        return _objects(series)
+        return cells_of_values(series.to_list())
     return Cells.of_another_kind(len(series), str(dtype))
 
 
@@ -209,10 +209,11 @@ def _time(text: str) -> float:
     return seconds * 1000 / _DAY
 
 
-def _objects(series: Series[Any]) -> Cells:
-    """Python's own values, as pandas keeps what it has no type for."""
-    values = series.to_list()
+def cells_of_values(values: Sequence[Any]) -> Cells:
+    """Python's own values, as pandas keeps what it has no type for, and as JSON gives them."""
     known = [value for value in values if not _is_missing(value)]
+    if not known:
+        return Cells("nothing", np.full(len(values), np.nan))
     kinds: tuple[tuple[Kind, Any], ...] = (
         ("truth", bool | np.bool_),
         ("number", numbers.Number),

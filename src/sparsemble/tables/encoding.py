@@ -76,7 +76,7 @@ class TableEncoding(Settings):
             source: Where it comes from, for messages.
             unseen: In the place of what was said when the columns were found.
         """
-        self._check_names(frame.columns, source)
+        self.check_names(frame.columns, source)
         cells = {column.name: cells_of(frame[column.name]) for column in self.columns}
         return self.encode_cells(cells, source, unseen)
 
@@ -107,7 +107,8 @@ class TableEncoding(Settings):
             return torch.from_numpy(found[0])
         return torch.from_numpy(np.stack(found, 1))
 
-    def _check_names(self, given: Sequence[str], source: str) -> None:
+    def check_names(self, given: Sequence[str], source: str) -> None:
+        """Are these the columns that were learned from, be it with some that are not read?"""
         targets = {target.name for target in self.targets}
         missing = [column.name for column in self.columns if column.name not in given]
         unknown = [name for name in given if name not in targets.union(self._known)]

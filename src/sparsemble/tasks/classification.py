@@ -26,7 +26,13 @@ from sparsemble.tasks.positions import are_classes_first, mean_loss, ratios, sum
 from sparsemble.tasks.scoring import Score
 from sparsemble.tasks.task import Evaluation, Metric, Predictor, Training
 from sparsemble.tasks.trying import outputs_of
-from sparsemble.tasks.uncertainty import Uncertainty, entropies, exported_probabilities
+from sparsemble.tasks.uncertainty import (
+    Uncertainty,
+    entropies,
+    exported_probabilities,
+    records_of_probabilities,
+)
+from sparsemble.tasks.views import View, share, view_of_probabilities, votes
 
 BINS = 15
 """Of confidence, for calibration."""
@@ -226,6 +232,11 @@ class Classification(ExampleTask):
         wanted = targets.expand(outputs.shape[:2])
         return F.cross_entropy(outputs.transpose(1, 2), wanted, reduction="none").mean(1)
 
+    def weight(self, targets: Tensor) -> float:
+        """The examples, or the positions that count."""
+        counted = targets if self.is_per_example else targets[targets != self.ignore]
+        return float(counted.numel())
+
     def taught_loss(self, outputs: Tensor, prediction: Tensor) -> Tensor:
         """Cross-entropy with the predicted probabilities."""
         if not self.is_per_example:
@@ -348,23 +359,30 @@ class Classification(ExampleTask):
         if not self.is_per_example:
             labels = self.decide(probabilities).tolist()
             return [{"prediction": self._named(own)} for own in labels]
-        return [
-            {
-                "prediction": self.names[int(own.argmax())],
-                "entropy": float(total),
-                "mutual_information": float(information),
-                "probabilities": dict(zip(self.names, map(float, own), strict=True)),
-            }
-            for own, total, information in zip(
-                probabilities, doubt.total, doubt.epistemic, strict=True
-            )
-        ]
+        return records_of_probabilities(self.names, probabilities, doubt)
 
     def _named(self, labels: Any) -> Any:
         """Class indices in lists as names."""
         return (
             [self._named(own) for own in labels] if isinstance(labels, list) else self.names[labels]
         )
+
+    def views(self, evidence: Tensor) -> list[View]:
+        """The most probable class, and bars of the probabilities."""
+        if not self.is_per_example:
+            return super().views(evidence)
+        return [view_of_probabilities(self.names, own) for own in self.mix(evidence)]
+
+    def agreement(self, evidence: Tensor) -> list[str]:
+        """Which classes the members vote for, and how probably two of them differ."""
+        if not self.is_per_example:
+            return super().agreement(evidence)
+        labels, differ = evidence.argmax(-1).t().tolist(), self.diversity(evidence).tolist()
+        return [
+            votes([self.names[label] for label in own], "say")
+            + (f"; two of them differ with a probability of {share(much)}" if much else "")
+            for own, much in zip(labels, differ, strict=True)
+        ]
 
     def sections(self, ensemble: Predictor, evaluation: Evaluation, seed: int) -> Iterator[Section]:
         """Calibration, confusions, the most uncertain examples."""

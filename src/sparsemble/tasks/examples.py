@@ -32,7 +32,7 @@ from sparsemble.data import (
 )
 from sparsemble.data.batches import in_fixed_order
 from sparsemble.data.dataset import About, in_order
-from sparsemble.data.inputs import any_inputs, as_inputs, column_names
+from sparsemble.data.inputs import any_inputs, as_inputs, column_names, matrix_of
 from sparsemble.data.named import EXAMPLES, TEXTS, open_examples
 from sparsemble.data.rows import Rows, read_rows
 from sparsemble.data.targets import as_numbers
@@ -41,8 +41,10 @@ from sparsemble.modes import is_captured
 from sparsemble.seeds import derive
 from sparsemble.settings import Names
 from sparsemble.tables import TableDataset, TableEncoding, is_table
+from sparsemble.tables.records import as_records, encoded_records
 from sparsemble.tasks.example_training import FEW, ExampleTraining
-from sparsemble.tasks.input_parts import InputPart, arranged, as_called, parts_of
+from sparsemble.tasks.forms import Form, form_of_numbers, form_of_table
+from sparsemble.tasks.input_parts import InputPart, arranged, as_called, parts_in, parts_of
 from sparsemble.tasks.table_parts import (
     about_unseen,
     file_of,
@@ -124,11 +126,6 @@ class ExampleTask(Task):
     def known_targets(self, data: Dataset, source: str) -> Tensor:
         """The targets of data to be scored, in terms of the data that were learned from."""
         return data.targets
-
-    def rows(self, evidence: Tensor) -> list[dict[str, Any]]:
-        """One flat record per example, for CSV and JSON."""
-        answers = self.decide(self.mix(evidence)).tolist()
-        return [{"prediction": answer} for answer in answers]
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -433,6 +430,37 @@ class ExampleTask(Task):
                 f"for one example the network must return {outputs} numbers, of shape "
                 f"(1, {outputs}), not {shape}"
             )
+
+    # Questions and answers, row by row
+
+    def form(self) -> Form:
+        """A table's columns; pictures to be drawn; numbers to be filled in; or JSON."""
+        if self.columns is not None:
+            return form_of_table(self.columns)
+        if self.input_parts is not None or self.input_shape is None:
+            return super().form()
+        return form_of_numbers(self.input_shape, self.feature_names, self.scaling)
+
+    def asked(self, rows: Sequence[Any], source: str = "the rows") -> list[Inputs]:
+        """Lists of numbers, or objects by the names of columns, features or inputs."""
+        if self.columns is not None:
+            return [encoded_records(as_records(rows, source), self.columns, source)]
+        if self.input_parts is not None:
+            parts = self.input_parts
+            return [arranged(parts_in(row, parts, source), parts, source) for row in rows]
+        by_name = self.feature_names is not None and all(isinstance(row, Mapping) for row in rows)
+        values, names = matrix_of(rows, source) if by_name else (list(rows), None)
+        found = self.inputs(values, names, source)
+        assert isinstance(found, Tensor)
+        return [found.reshape(len(found), *(self.input_shape or found.shape[1:]))]
+
+    def answered(self, ensemble: Predictor, inputs: Inputs) -> Tensor:
+        """A table's inputs have names, which say that they are encoded already."""
+        return ensemble.evidence(inputs, None if self.columns is None else self.columns.names)
+
+    def about_unseen(self, unseen: str) -> Self:
+        """Of categories and gaps that the table did not show."""
+        return self.model_copy(update={"columns": about_unseen(self.columns, {"unseen": unseen})})
 
     # Predictions for files
 

@@ -36,7 +36,7 @@ def generate(
     task = _language_task(ensemble)
     if not (temperature > 0 and math.isfinite(temperature)):
         raise InputError(f"temperature = {temperature}: must be above 0")
-    read = _beginning(task, start)
+    read = beginning(task, start)
     generator = torch.Generator().manual_seed(derive(seed, "generate"))
     return _drawn(ensemble, task, words, read, temperature, generator)
 
@@ -62,7 +62,7 @@ def next_words(
 ) -> list[tuple[str, float]]:
     """The most probable words after `start` (as in `generate`), with their probabilities."""
     task = _language_task(ensemble)
-    mean = _next_logs(ensemble.runner(), task, _beginning(task, start)).exp()
+    mean = _next_logs(ensemble.runner(), task, beginning(task, start)).exp()
     best = mean.topk(min(count, len(mean)))
     known = task.vocabulary.words
     return [
@@ -84,7 +84,7 @@ def _language_task(ensemble: Predictor) -> LanguageModelling:
     return ensemble.task
 
 
-def _beginning(task: LanguageModelling, start: Sequence[str]) -> Tensor:
+def beginning(task: LanguageModelling, start: Sequence[str]) -> Tensor:
     """The beginning of a text, as if a sentence had ended before it."""
     words = start.split() if isinstance(start, str) else start
     tokens, _ = task.vocabulary.encode([END, *words], "the start of the text")
@@ -93,6 +93,17 @@ def _beginning(task: LanguageModelling, start: Sequence[str]) -> Tensor:
 
 def _next_logs(runner: Callable[..., Tensor], task: LanguageModelling, read: Tensor) -> Tensor:
     """Log-probabilities of the word after one more stretch of text."""
-    for part in read.view(-1, 1).split(SEGMENT):
-        last = runner(part, lambda logits: task.evidence(logits[-1, 0]))
-    return task.mix(last)
+    return task.mix(next_evidence(runner, task, read.view(-1, 1)))[0]
+
+
+def next_evidence(runner: Callable[..., Tensor], task: LanguageModelling, read: Tensor) -> Tensor:
+    """Every member's log-probabilities of the words after stretches of text of one length.
+
+    Args:
+        runner: Which goes on from what it read before.
+        task: Of the ensemble.
+        read: Tokens `(steps, streams)`; of each stream comes `(members, streams, words)`.
+    """
+    for part in read.split(SEGMENT):
+        last = runner(part, lambda logits: task.evidence(logits[-1]))
+    return last

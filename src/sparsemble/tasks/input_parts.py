@@ -77,6 +77,23 @@ def arranged(values: Any, parts: Sequence[InputPart], source: str) -> Arguments:
     return Arguments(tuple(fitting[:places]), dict(zip(given.named, fitting[places:], strict=True)))
 
 
+def parts_in(row: Any, parts: Sequence[InputPart], source: str) -> Any:
+    """One row of JSON as inputs of one example, for `arranged`.
+
+    Args:
+        row: The only part; or an object by the parts' names, or a list in their order.
+        parts: What was learned from.
+        source: Where it comes from, for messages.
+    """
+    if len(parts) == 1 and parts[0].name is None:
+        return [row]
+    if isinstance(row, Mapping):
+        return {name: [own] for name, own in row.items()}
+    if isinstance(row, list):
+        return tuple([own] for own in row)
+    raise InputError(f"{source}: a row is a list of inputs, or an object of them by name")
+
+
 def as_called(values: Any) -> Arguments:
     """Inputs that are known to be the parts, as a network takes them: nothing is looked at.
 

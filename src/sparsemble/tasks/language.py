@@ -26,16 +26,23 @@ from sparsemble.augmentations import Augmentation
 from sparsemble.data import Batches, Corpus, Inputs, Text, TextBatches, Vocabulary
 from sparsemble.data.named import EXAMPLES, TEXTS
 from sparsemble.data.text import part_of, read_words
-from sparsemble.data.vocabulary import END, UNKNOWN
+from sparsemble.data.vocabulary import END, UNKNOWN, text_of, words_of
 from sparsemble.data.windows import MOST_JITTER
 from sparsemble.errors import InputError
 from sparsemble.pages.blocks import Section
 from sparsemble.settings import Names
 from sparsemble.tasks.carrying import Carrying, Rereading
 from sparsemble.tasks.cross_entropy import summed_cross_entropy
+from sparsemble.tasks.forms import Form, Writing
 from sparsemble.tasks.scoring import Scorer
-from sparsemble.tasks.task import Answer, Evaluation, Forward, Metric, Predictor, Task
-from sparsemble.tasks.uncertainty import Uncertainty, entropies, exported_probabilities
+from sparsemble.tasks.task import Answer, Continued, Evaluation, Forward, Metric, Predictor, Task
+from sparsemble.tasks.uncertainty import (
+    Uncertainty,
+    entropies,
+    exported_probabilities,
+    records_of_probabilities,
+)
+from sparsemble.tasks.views import View, share, view_of_probabilities, votes
 
 SEGMENT = 256
 """Positions read at a time, over all streams."""
@@ -43,6 +50,8 @@ _IGNORED = -100
 _WATCHED = 20_000
 """Tokens that a growing ensemble is watched on at most."""
 _STREAMS = 20
+_NEXT = 10
+"""Words that a prediction names."""
 
 
 class LanguageModelling(Task):
@@ -216,6 +225,18 @@ class LanguageModelling(Task):
         """Every word."""
         return targets.numel()
 
+    def weight(self, targets: Tensor) -> float:
+        """The streams."""
+        return float(targets.shape[1])
+
+    def part(
+        self, inputs: Inputs, targets: Tensor, bounds: Callable[[int], tuple[int, int]]
+    ) -> tuple[Inputs, Tensor]:
+        """Some of the streams."""
+        assert isinstance(inputs, Tensor), "a text is one input"
+        first, last = bounds(targets.shape[1])
+        return inputs[:, first:last], targets[:, first:last]
+
     def guess(self, batches: Batches) -> float:
         """Every word equally probable."""
         return _mean_window(batches) * math.log(self.outputs)
@@ -274,6 +295,60 @@ class LanguageModelling(Task):
         counts = torch.bincount(training.train, minlength=self.outputs).double() + 1
         kept = targets.flatten()
         return (counts / counts.sum()).log()[kept[kept != _IGNORED]].unsqueeze(0)
+
+    # Questions and answers, text by text
+
+    def form(self) -> Form:
+        """A text, of which the next word is asked for."""
+        known = [word for word in self.words or () if word not in (END, UNKNOWN)]
+        return Writing(tuple(known[:_NEXT]), END)
+
+    def asked(self, rows: Sequence[Any], source: str = "the rows") -> list[Inputs]:
+        """Texts, each as tokens `(steps, 1)` after the end of a sentence."""
+        from sparsemble.tasks.generating import beginning
+
+        for number, row in enumerate(rows, 1):
+            if not isinstance(row, str):
+                raise InputError(f"{source}: row {number} is no text")
+        return [beginning(self, words_of(row)).view(-1, 1) for row in rows]
+
+    def answered(self, ensemble: Predictor, inputs: Inputs) -> Tensor:
+        """Every member's log-probabilities of the next word."""
+        from sparsemble.tasks.generating import next_evidence
+
+        assert isinstance(inputs, Tensor)
+        return next_evidence(ensemble.runner(), self, inputs)
+
+    def rows(self, evidence: Tensor) -> list[dict[str, Any]]:
+        """The most probable next word, uncertainty, and the probabilities of a few words."""
+        probabilities, doubt = self.mix(evidence).exp(), self.uncertainty(evidence)
+        return records_of_probabilities(self.vocabulary.words, probabilities, doubt, _NEXT)
+
+    def views(self, evidence: Tensor) -> list[View]:
+        """The most probable next word, and bars of a few."""
+        known = self.vocabulary.words
+        return [view_of_probabilities(known, own.exp()) for own in self.mix(evidence)]
+
+    def agreement(self, evidence: Tensor) -> list[str]:
+        """Which words the members expect, and how much of the doubt is between them."""
+        known, doubt = self.vocabulary.words, self.uncertainty(evidence)
+        parts = (doubt.epistemic / doubt.total.clamp_min(1e-12)).tolist()
+        return [
+            votes([f"“{known[place]}”" for place in own], "expect")
+            + (f"; of the doubt {share(part)} is between them" if len(own) > 1 else "")
+            for own, part in zip(evidence.argmax(-1).t().tolist(), parts, strict=True)
+        ]
+
+    def continued(
+        self, ensemble: Predictor, text: str, words: int, *, temperature: float, seed: int
+    ) -> Continued:
+        """Words drawn one by one; where a sentence ends a line does."""
+        from sparsemble.tasks.generating import generate, unknown_words
+
+        begun = words_of(text)
+        unknown = unknown_words(ensemble, begun)
+        drawn = tuple(generate(ensemble, words, start=begun, temperature=temperature, seed=seed))
+        return Continued(drawn, text_of((*begun, *drawn)), unknown)
 
     # Files and reports
 

@@ -33,6 +33,7 @@ from sparsemble.tasks.mixtures import Mixture
 from sparsemble.tasks.scoring import Score
 from sparsemble.tasks.task import Evaluation, Metric, Predictor
 from sparsemble.tasks.uncertainty import Uncertainty
+from sparsemble.tasks.views import View, share, short, view_of_intervals
 
 LEVELS = (0.5, 0.9, 0.95)
 """Of the intervals that are checked."""
@@ -350,13 +351,30 @@ class Regression(ExampleTask):
             "high_90": high,
         }
         several = len(self.names) > 1
+        named = {
+            f"{target}_{column}" if several else column: values[:, number].tolist()
+            for number, target in enumerate(self.names)
+            for column, values in columns.items()
+        }
+        return [dict(zip(named, own, strict=True)) for own in zip(*named.values(), strict=True)]
+
+    def views(self, evidence: Tensor) -> list[View]:
+        """The means, and bars of the intervals that hold nine of ten."""
+        law = self.mixture(self.mix(evidence))
+        low, high = law.interval(0.9)
+        columns = zip(law.mean.tolist(), low.tolist(), high.tolist(), strict=True)
+        return [view_of_intervals(self.names, *own) for own in columns]
+
+    def agreement(self, evidence: Tensor) -> list[str]:
+        """How far apart the members' means are, and what that is of the variance."""
+        if len(evidence) == 1:
+            return ["there is only one member"] * evidence.shape[1]
+        means = evidence.chunk(2, dim=-1)[0]
+        ends = zip(means.amin(0)[:, 0].tolist(), means.amax(0)[:, 0].tolist(), strict=True)
         return [
-            {
-                f"{target}_{column}" if several else column: float(values[example, number])
-                for number, target in enumerate(self.names)
-                for column, values in columns.items()
-            }
-            for example in range(len(low))
+            f"the members' means of {self.names[0]} lie between {short(low)} and {short(high)}: "
+            f"of the predicted variance {share(much)} is their disagreement"
+            for (low, high), much in zip(ends, self.diversity(evidence).tolist(), strict=True)
         ]
 
     def sections(self, ensemble: Predictor, evaluation: Evaluation, seed: int) -> Iterator[Section]:

@@ -23,8 +23,10 @@ from sparsemble.data import Arguments, Batches, Inputs, Scaling
 from sparsemble.errors import InputError
 from sparsemble.pages.blocks import Section
 from sparsemble.settings import Settings
+from sparsemble.tasks.forms import Form, Values
 from sparsemble.tasks.scoring import Score
 from sparsemble.tasks.uncertainty import Uncertainty
+from sparsemble.tasks.views import View
 
 
 @dataclass(frozen=True)
@@ -167,6 +169,18 @@ class Answer:
 
     value: Any
     text: str
+
+
+@dataclass(frozen=True)
+class Continued:
+    """A text that was gone on with."""
+
+    words: tuple[str, ...]
+    """What was drawn."""
+    text: str
+    """All of it, lines apart."""
+    unknown: int
+    """How many of the words it began with are not known."""
 
 
 class Task(Settings, ABC):
@@ -358,6 +372,17 @@ class Task(Settings, ABC):
         """How many examples a batch with these targets has: one forward pass each."""
         return len(targets)
 
+    def weight(self, targets: Tensor) -> float:
+        """How much the mean loss of a batch counts beside that of another one."""
+        return float(len(targets))
+
+    def part(
+        self, inputs: Inputs, targets: Tensor, bounds: Callable[[int], tuple[int, int]]
+    ) -> tuple[Inputs, Tensor]:
+        """Some examples of a batch; `bounds` says which of so many."""
+        first, last = bounds(len(targets))
+        return inputs[first:last], targets[first:last]
+
     def guess(self, batches: Batches) -> float:
         """The loss of knowing nothing: the scale by which a chain is judged to diverge."""
         return 1.0
@@ -430,6 +455,59 @@ class Task(Settings, ABC):
     def margin(self, own: Score, other: Score) -> float:
         """How far the first metric of two must lie apart to tell anything."""
         return 0.005 * abs(other[self.metrics[0].key])
+
+    # Questions and answers, row by row
+
+    def form(self) -> Form:
+        """How people ask for a prediction."""
+        return Values("[]")
+
+    def asked(self, rows: Sequence[Any], source: str = "the rows") -> list[Inputs]:
+        """Rows of a request, plain values of JSON, as inputs that fit, in their order.
+
+        Rows that a network can compute at once are one of them.
+
+        Args:
+            rows: One for each example, in the way that `form` says.
+            source: Where they come from, for messages.
+        """
+        return [self.inputs(list(rows), None, source)]
+
+    def answered(self, ensemble: Predictor, inputs: Inputs) -> Tensor:
+        """What each member predicts for inputs that `asked` gave, `(members, examples, …)`."""
+        return ensemble.evidence(inputs)
+
+    def rows(self, evidence: Tensor) -> list[dict[str, Any]]:
+        """One flat record per example, for CSV and JSON."""
+        answers = self.decide(self.mix(evidence)).tolist()
+        return [{"prediction": answer} for answer in answers]
+
+    def views(self, evidence: Tensor) -> list[View]:
+        """The members' prediction together for each example, as people look at it."""
+        return [View(", ".join(map(str, row.values()))) for row in self.rows(evidence)]
+
+    def agreement(self, evidence: Tensor) -> list[str]:
+        """How far the members agree about each example, in words; none if that is not measured."""
+        differ = self.diversity(evidence).tolist()
+        return [self.diversity_text(own, "row") if own else "" for own in differ]
+
+    def continued(
+        self, ensemble: Predictor, text: str, words: int, *, temperature: float, seed: int
+    ) -> Continued:
+        """A text gone on with, where texts are predicted.
+
+        Args:
+            ensemble: Whose task it is.
+            text: How it begins.
+            words: How many are drawn.
+            temperature: Below 1 the probable words are preferred.
+            seed: The same seed draws the same words.
+        """
+        raise InputError(f"{self.noun} do not go on with a text: ask them to predict rows")
+
+    def about_unseen(self, unseen: str) -> Self:
+        """The task with another answer to what it has not seen: refuse it, or ignore it."""
+        raise InputError(f"unseen = {unseen!r} is for ensembles that were learned from a table")
 
     # Files and reports
 

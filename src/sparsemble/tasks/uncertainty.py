@@ -6,7 +6,9 @@ agree cannot be known.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -55,6 +57,33 @@ def exported_probabilities(
         "mutual_information": doubt.epistemic,
     }
     return named | ({"member_probabilities": probabilities} if members else {})
+
+
+def records_of_probabilities(
+    names: Sequence[str], mean: Tensor, doubt: Uncertainty, most: int | None = None
+) -> list[dict[str, Any]]:
+    """One record per example: the most probable class or word, uncertainty, probabilities.
+
+    Args:
+        names: What the classes are called.
+        mean: Their probabilities, `(examples, classes)`.
+        doubt: How uncertain those are.
+        most: How many classes a record holds, the most probable first; by default all, in order.
+    """
+    all_of_them = torch.arange(len(names), device=mean.device).expand(mean.shape)
+    shown = mean.topk(min(most, len(names))).indices if most else all_of_them
+    columns = (mean.argmax(-1), doubt.total, doubt.epistemic, shown, mean.gather(-1, shown))
+    return [
+        {
+            "prediction": names[best],
+            "entropy": total,
+            "mutual_information": information,
+            "probabilities": {names[k]: value for k, value in zip(places, values, strict=True)},
+        }
+        for best, total, information, places, values in zip(
+            *(column.tolist() for column in columns), strict=True
+        )
+    ]
 
 
 def _entropy(probabilities: Tensor) -> Tensor:
