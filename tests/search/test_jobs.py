@@ -9,6 +9,7 @@ import torch
 
 import sparsemble
 from scenarios import is_free, wait_until
+from sparsemble.engines.processes import Processes
 from sparsemble.errors import CorruptFileError, InputError
 from sparsemble.recipes import load_recipe
 from sparsemble.results.result import read_result, write_result
@@ -81,7 +82,8 @@ def test_results_come_in_the_order_of_seeds(done, tmp_path):
 def test_processes_give_the_same_bits_as_one_process(done):
     folder, jobs, results = done
     elsewhere = [Job(job.recipe, folder / "again" / job.result.name) for job in jobs]
-    again = dict(run_jobs(elsewhere, Workplace(folder / "work2", processes=2)))
+    with Processes(2) as engine:
+        again = dict(run_jobs(elsewhere, Workplace(folder / "work2", engine)))
     for job, other in zip(jobs, elsewhere, strict=True):
         assert again[other].scores == results[job].scores
 
@@ -111,13 +113,14 @@ def test_what_is_waiting_does_not_begin_once_nobody_asks_for_it(tmp_path):
     jobs = [Job(quick(seed=seed), tmp_path / f"{seed}.json") for seed in range(3)]
     long = {"chain.epochs": 100_000, "chain.burn_in": 99_998}
     jobs[1] = Job(quick(seed=1, **long), jobs[1].result)
-    running = run_jobs(jobs, Workplace(tmp_path / "work", processes=2))
-    first, _ = next(running)
-    wait_until(lambda: len(list((tmp_path / "work").glob("1-*/run.json"))) == 1)
-    running.close()
+    with Processes(2) as engine:
+        running = run_jobs(jobs, Workplace(tmp_path / "work", engine))
+        first, _ = next(running)
+        wait_until(lambda: len(list((tmp_path / "work").glob("1-*/run.json"))) == 1)
+        running.close()
     assert first == jobs[0]
     assert not list((tmp_path / "work").glob("2-*"))
-    assert list((tmp_path / "work").glob(f"chain-{chain_key(jobs[1].recipe)}/checkpoint*"))
+    assert list((tmp_path / "work").glob(f"chain-{chain_key(jobs[1].recipe)}/0000/checkpoint*"))
 
 
 @pytest.mark.slow
@@ -138,4 +141,4 @@ def test_workers_save_and_stop_when_the_process_that_started_them_is_killed(tmp_
         starter.wait()
     chains = list(tmp_path.glob("work/chain-*"))
     wait_until(lambda: all(map(is_free, chains)))
-    assert all((chain / "checkpoint.safetensors").exists() for chain in chains)
+    assert all((chain / "0000" / "checkpoint.safetensors").exists() for chain in chains)

@@ -1,29 +1,34 @@
 """Running many recipes: those with the same chain one after the other, sharing its samples.
 
-Several processes may work at once, one thread each; every finished recipe is a result file, so
-whatever was interrupted goes on where it stopped.
+They may run side by side on an engine, with one thread each; every finished recipe is a result
+file, so whatever was interrupted goes on where it stopped.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import threading
-from collections import deque
-from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
+from sparsemble.engines import Engine
+from sparsemble.engines.telling import told_on
 from sparsemble.errors import DivergedError, InputError
-from sparsemble.processes.workers import Worker
+from sparsemble.processes.interrupts import stop_requests
+from sparsemble.progress.several import SeveralRuns
 from sparsemble.progress.showing import shown
 from sparsemble.recipes import Recipe
 from sparsemble.results import Result, read_result, run_recipe, write_result
+from sparsemble.results.orders import Made, Order, make_runs
 from sparsemble.runs.folder import RunFolder
+from sparsemble.search.watching import Abandoned, AbandonedError, Watcher
+from sparsemble.stages import Callback, Callbacks, EpochRecord, SampleRecord
 
 
 @dataclass(frozen=True)
@@ -36,15 +41,22 @@ class Job:
 
 @dataclass(frozen=True)
 class Workplace:
-    """Where jobs are run: the folder for runs under way, how many at a time, data, progress."""
+    """Where jobs are run: the folder for runs under way, an engine or here, data, progress."""
 
     folder: Path
-    processes: int = 1
+    engine: Engine | None = None
     data_folder: Path | None = None
     console: Console | None = None
 
+    @property
+    def size(self) -> int:
+        """How many jobs are under way at a time."""
+        return 1 if self.engine is None else self.engine.size
 
-Outcome = Result | DivergedError
+
+Outcome = Result | DivergedError | Abandoned
+Watch = Callable[[Job, EpochRecord | SampleRecord], bool]
+"""Is told every record of a job while it runs; true abandons the job."""
 
 
 def run_jobs(jobs: Sequence[Job], place: Workplace) -> Iterator[tuple[Job, Result]]:
@@ -55,11 +67,20 @@ def run_jobs(jobs: Sequence[Job], place: Workplace) -> Iterator[tuple[Job, Resul
     for job, outcome in outcomes(jobs, place):
         if isinstance(outcome, DivergedError):
             raise outcome
+        assert isinstance(outcome, Result), "nobody watches"
         yield job, outcome
 
 
-def outcomes(jobs: Sequence[Job], place: Workplace) -> Iterator[tuple[Job, Outcome]]:
-    """Run what has no result file yet; of a chain that diverges the error is the outcome."""
+def outcomes(
+    jobs: Sequence[Job], place: Workplace, watch: Watch | None = None
+) -> Iterator[tuple[Job, Outcome]]:
+    """Run what has no result file yet; of a chain that diverges the error is the outcome.
+
+    Args:
+        jobs: What is run; those with the same chain share its samples.
+        place: Where, and how many at a time.
+        watch: Asked about every record whether to abandon its job.
+    """
     batches: dict[str, list[Job]] = {}
     for job in jobs:
         if job.result.exists():
@@ -72,69 +93,87 @@ def outcomes(jobs: Sequence[Job], place: Workplace) -> Iterator[tuple[Job, Outco
             yield job, known
         else:
             batches.setdefault(chain_key(job.recipe), []).append(job)
-    if place.processes == 1:
-        for batch in batches.values():
-            for job in batch:
-                yield job, _run(job, place)
-        return
-    yield from _side_by_side(list(batches.values()), place)
+    waiting = list(batches.values())
+    if place.engine is None:
+        for job in (job for batch in waiting for job in batch):
+            yield job, _run(job, place, watch)
+    else:
+        yield from _side_by_side(waiting, place, place.engine, watch)
 
 
-def _side_by_side(batches: list[list[Job]], place: Workplace) -> Iterator[tuple[Job, Outcome]]:
-    """Run batches in processes; whatever ends this, the runs under way save and no other begins."""
-    lanes, waiting = _Lanes(place), deque(batches)
-    under_way: set[Future[list[tuple[Job, Outcome]]]] = set()
-    with ThreadPoolExecutor(place.processes) as pool:
-        try:
-            while waiting or under_way:
-                # Only now: who has seen enough results may not want the next one to begin.
-                while waiting and len(under_way) < place.processes:
-                    under_way.add(pool.submit(lanes.run, waiting.popleft()))
-                done, under_way = wait(under_way, return_when=FIRST_COMPLETED)
-                for batch in done:
-                    yield from batch.result()
-        finally:
-            lanes.stop()
-
-
-class _Lanes:
-    """Workers side by side, each with one thread; one after the other within a batch."""
-
-    def __init__(self, place: Workplace) -> None:
-        self._place = place
-        self._workers: set[Worker] = set()
-        self._lock = threading.Lock()
-        self._stopped = False
-
-    def run(self, batch: list[Job]) -> list[tuple[Job, Outcome]]:
-        return [(job, outcome) for job in batch if (outcome := self._run(job)) is not None]
-
-    def stop(self) -> None:
-        with self._lock:
-            self._stopped = True
-            for worker in self._workers:
-                worker.stop()
-
-    def _run(self, job: Job) -> Outcome | None:
-        place, folder = self._place, _run_folder(job, self._place)
-        with self._lock:
-            if self._stopped:
-                return None
-            with RunFolder(folder, _samples_folder(job, place)).locked() as run:
-                run.claim(job.recipe, threads=1)
-            worker = Worker(
-                folder, data_folder=place.data_folder, code=job.recipe.code, console=place.console
+def _side_by_side(
+    batches: Sequence[Sequence[Job]], place: Workplace, engine: Engine, watch: Watch | None
+) -> Iterator[tuple[Job, Outcome]]:
+    """Run batches on an engine; whatever ends this, the runs under way save and no other begins."""
+    left = [list(batch) for batch in batches]
+    with SeveralRuns(place.console) as views, stop_requests(catch=True) as stop:
+        while left:
+            watched = _Watched(left, place, views, watch)
+            running = make_runs(
+                watched.orders,
+                place.folder,
+                engine,
+                stop=stop,
+                hear=watched.hear,
+                data_folder=place.data_folder,
             )
-            self._workers.add(worker)
-        try:
-            worker.wait()
-        except DivergedError as error:
-            return error
-        finally:
-            self._workers.discard(worker)
-        result = read_result(RunFolder(folder).result, job.recipe.code)
-        write_result(result, job.result)
-        return result
+            left = []
+            with closing(running) as made:
+                for number, outcomes in made:
+                    yield from watched.ended(number, outcomes)
+                    stopped = watched.stopped(number, outcomes)
+                    left += [stopped] if stopped else []
+
+
+class _Watched:
+    """Batches of jobs under way: shown, and abandoned if somebody finds them hopeless."""
+
+    def __init__(
+        self,
+        batches: Sequence[Sequence[Job]],
+        place: Workplace,
+        views: SeveralRuns,
+        watch: Watch | None,
+    ) -> None:
+        self.batches = batches
+        self.orders = [[_order(job, place) for job in batch] for batch in batches]
+        self.abandoned: dict[Job, Abandoned] = {}
+        self._jobs = {_order(job, place).folder: job for batch in batches for job in batch}
+        self._views = views
+        self._watch = watch
+
+    def ended(self, number: int, made: Sequence[Made]) -> Iterator[tuple[Job, Outcome]]:
+        """The jobs of a batch that something came of, and what."""
+        for job, outcome in zip(self.batches[number], made, strict=True):
+            if isinstance(outcome, Result):
+                write_result(outcome, job.result)
+            if outcome is not None or job in self.abandoned:
+                self._views.end(_label(job))
+                yield job, self.abandoned[job] if outcome is None else outcome
+
+    def stopped(self, number: int, made: Sequence[Made]) -> list[Job]:
+        """Those that were stopped with another one of their batch, which was abandoned."""
+        pairs = zip(self.batches[number], made, strict=True)
+        return [job for job, outcome in pairs if outcome is None and job not in self.abandoned]
+
+    def hear(self, order: Order, told: tuple[Any, ...]) -> bool:
+        """Show what happens; is the job to be abandoned?"""
+        job, (what, *about) = self._jobs[order.folder], told
+        told_on(self._views.of(_label(job)), told)
+        if self._watch is None or what not in ("epoch_ended", "measured"):
+            return False
+        if job in self.abandoned or not self._watch(job, *about):
+            return False
+        self.abandoned[job] = Abandoned(*about)
+        return True
+
+
+def _order(job: Job, place: Workplace) -> Order:
+    return Order(job.recipe, _run_folder(job, place).name, _samples_folder(job, place).name)
+
+
+def _label(job: Job) -> str:
+    return job.result.stem
 
 
 def chosen_rows(wanted: Sequence[str], known: Sequence[str], where: str) -> list[str]:
@@ -184,21 +223,24 @@ def _samples_folder(job: Job, place: Workplace) -> Path:
     return place.folder / f"chain-{chain_key(job.recipe)}"
 
 
-def _run(job: Job, place: Workplace) -> Outcome:
-    label = f"{job.recipe.name} seed {job.recipe.seed}"
+def _run(job: Job, place: Workplace, watch: Watch | None) -> Outcome:
     with ExitStack() as views:
-        callback = None
+        told: list[Callback] = []
         if place.console is not None:
-            callback = views.enter_context(shown(place.console, label, lines_every=60))
+            told.append(views.enter_context(shown(place.console, _label(job), lines_every=60)))
+        if watch is not None:
+            told.append(Watcher(partial(watch, job)))
         try:
             result = run_recipe(
                 job.recipe,
                 _run_folder(job, place),
                 samples_folder=_samples_folder(job, place),
                 data_folder=place.data_folder,
-                callback=callback,
+                callback=Callbacks(*told),
             )
         except DivergedError as error:
             return error
+        except AbandonedError as error:
+            return error.outcome
     write_result(result, job.result)
     return result

@@ -17,44 +17,27 @@ from __future__ import annotations
 
 import itertools
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from sparsemble.errors import InputError
-from sparsemble.recipes import Recipe, load_recipe
+from sparsemble.errors import DivergedError, InputError
 from sparsemble.results import Result
 from sparsemble.results.tables import Table
-from sparsemble.search.jobs import Job, Outcome, Workplace, chain_key, outcomes
-from sparsemble.settings import Settings
+from sparsemble.search.jobs import Job, Workplace, chain_key, outcomes
+from sparsemble.search.objectives import loss_of
+from sparsemble.search.settings import SearchSettings
+from sparsemble.search.space import SpaceSearch
+from sparsemble.search.watching import Abandoned
 from sparsemble.store import write_json
 
 
-class Search(Settings):
-    """What is tried."""
+class Search(SearchSettings):
+    """What is tried: every combination of values."""
 
-    recipe: str
-    validation: Annotated[int, Field(ge=1)] | None = None
-    """Training examples to measure on; a text has a validation part of its own."""
     grid: Annotated[dict[str, Annotated[list[Any], Field(min_length=1)]], Field(min_length=1)]
-
-    def measured_on_validation(self) -> dict[str, Any]:
-        """The changes that make the recipe measure on validation data."""
-        data = self.base().data
-        fields = () if data is None else type(data).model_fields
-        if self.validation is not None:
-            if "validation" not in fields:
-                raise InputError("validation is for examples: a text has a validation part")
-            return {"data.validation": self.validation}
-        if "measure" not in fields:
-            raise InputError("validation is missing: say how many training examples to measure on")
-        return {"data.measure": "validation"}
-
-    def base(self, changes: Mapping[str, Any] | None = None) -> Recipe:
-        """The recipe that is varied."""
-        return load_recipe(self.recipe, changes)
 
     def points(self) -> Iterator[dict[str, Any]]:
         """Every combination of the grid's values."""
@@ -62,17 +45,22 @@ class Search(Settings):
             yield dict(zip(self.grid, values, strict=True))
 
 
-def read_search(path: Path) -> Search:
-    """The search that a TOML file describes."""
+def read_search(path: Path) -> Search | SpaceSearch:
+    """The search that a TOML file describes: of a grid, or of a space."""
     try:
         fields = tomllib.loads(path.read_text())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError(f"search file {path}: {error}") from None
-    search: Search = Search.read(fields, source=f"search file {path}")
+    if {"grid", "space"} <= fields.keys():
+        raise InputError(f"search file {path}: [grid] and [space] are two searches; keep one")
+    kind = SpaceSearch if "space" in fields else Search
+    search: Search | SpaceSearch = kind.read(fields, source=f"search file {path}")
     return search
 
 
-def run_search(search: Search, place: Workplace) -> Iterator[tuple[dict[str, Any], Outcome]]:
+def run_search(
+    search: Search, place: Workplace
+) -> Iterator[tuple[dict[str, Any], Result | DivergedError]]:
     """Run every point, resuming those that were stopped; yield each with what came of it."""
     points = {}
     for changes in search.points():
@@ -82,6 +70,7 @@ def run_search(search: Search, place: Workplace) -> Iterator[tuple[dict[str, Any
         job = Job(recipe, place.folder / file)
         points[job] = changes
     for job, outcome in outcomes(list(points), place):
+        assert not isinstance(outcome, Abandoned), "nobody watches"
         yield points[job], outcome
 
 
@@ -93,36 +82,42 @@ def write_search(
 ) -> None:
     """One result file for the whole search, best point first."""
     best_first = _best_first(found)
-    entries = [
-        {
-            "changes": changes,
-            "scores": {
-                part: score.model_dump(mode="json") for part, score in result.scores.items()
-            },
-            "parameters_ratio": result.parameters_ratio,
-            "flops_ratio": result.flops_ratio,
-            "structure": result.structures[0],
-            "rollbacks": result.rollbacks,
-            "seconds": result.seconds,
-        }
-        for changes, result in best_first
-    ]
     write_json(
         path,
         {
             "search": search.model_dump(mode="json"),
             "recipe": search.base().model_dump(mode="json"),
             "provenance": best_first[0][1].provenance,
-            "points": entries,
+            "points": [entry(changes, result) for changes, result in best_first],
             "diverged": list(diverged),
         },
     )
+
+
+def entry(changes: dict[str, Any], result: Result) -> dict[str, Any]:
+    """A point as result files have it."""
+    return {
+        "changes": changes,
+        "scores": {part: score.model_dump(mode="json") for part, score in result.scores.items()},
+        "parameters_ratio": result.parameters_ratio,
+        "flops_ratio": result.flops_ratio,
+        "structure": result.structures[0],
+        "rollbacks": result.rollbacks,
+        "seconds": result.seconds,
+    }
 
 
 def search_table(found: list[tuple[dict[str, Any], Result]]) -> Table:
     """The points as a table, best first."""
     tried = [changes for changes, _ in found]
     keys = [key for key in tried[0] if any(changes[key] != tried[0][key] for changes in tried)]
+    return points_table("On validation data", keys, _best_first(found))
+
+
+def points_table(
+    title: str, keys: Sequence[str], found: Sequence[tuple[dict[str, Any], Result]]
+) -> Table:
+    """Points in their order: the named settings, metrics and costs."""
     rows = [
         (
             *(
@@ -133,20 +128,14 @@ def search_table(found: list[tuple[dict[str, Any], Result]]) -> Table:
             f"{result.parameters_ratio:.2f}×",
             f"{result.flops_ratio:.2f}×",
         )
-        for changes, result in _best_first(found)
+        for changes, result in found
     ]
     titles = [metric.title for metric in found[0][1].shown]
-    return Table("On validation data", (*keys, *titles, "Parameters", "FLOPs"), tuple(rows))
+    return Table(title, (*keys, *titles, "Parameters", "FLOPs"), tuple(rows))
 
 
 def _best_first(found: list[tuple[dict[str, Any], Result]]) -> list[tuple[dict[str, Any], Result]]:
-    """By the likelihood where there is one, it being smoother than an error; else as metrics go."""
-
-    def loss(pair: tuple[dict[str, Any], Result]) -> float:
-        score = pair[1].score
-        return score["nll"] if "nll" in score.curve else score[pair[1].metrics[0].key]
-
-    return sorted(found, key=loss)
+    return sorted(found, key=lambda pair: loss_of(pair[1]))
 
 
 def in_words(result: Result) -> str:
