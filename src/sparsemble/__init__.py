@@ -32,6 +32,7 @@ _NAMES = {
     "errors": ("DivergedError", "InputError", "SparsembleError"),
     "layouts": ("layout_of",),
     "learning": ("Learned", "learn", "plan"),
+    "loops": ("Collector", "assemble", "attach_prior", "retraining"),
     "members": ("Member", "compact"),
     "nets": ("LanguageModel", "feedforward"),
     "recipes": ("Recipe", "load_recipe"),
@@ -58,12 +59,14 @@ if TYPE_CHECKING:  # the same again, for type checkers: they cannot follow `__ge
     from sparsemble import cli as cli
     from sparsemble import data as data
     from sparsemble import devices as devices
+    from sparsemble import engines as engines
     from sparsemble import ensemble as ensemble
     from sparsemble import errors as errors
     from sparsemble import export as export
     from sparsemble import extensions as extensions
     from sparsemble import layouts as layouts
     from sparsemble import learning as learning
+    from sparsemble import loops as loops
     from sparsemble import members as members
     from sparsemble import modes as modes
     from sparsemble import nets as nets
@@ -79,6 +82,7 @@ if TYPE_CHECKING:  # the same again, for type checkers: they cannot follow `__ge
     from sparsemble import samplers as samplers
     from sparsemble import search as search
     from sparsemble import seeds as seeds
+    from sparsemble import serving as serving
     from sparsemble import settings as settings
     from sparsemble import sklearn as sklearn
     from sparsemble import stages as stages
@@ -86,6 +90,7 @@ if TYPE_CHECKING:  # the same again, for type checkers: they cannot follow `__ge
     from sparsemble import structure as structure
     from sparsemble import tables as tables
     from sparsemble import tasks as tasks
+    from sparsemble import team as team
     from sparsemble import tracing as tracing
     from sparsemble.data import Corpus as Corpus
     from sparsemble.data import Dataset as Dataset
@@ -110,6 +115,10 @@ if TYPE_CHECKING:  # the same again, for type checkers: they cannot follow `__ge
     from sparsemble.learning import Learned as Learned
     from sparsemble.learning import learn as learn
     from sparsemble.learning import plan as plan
+    from sparsemble.loops import Collector as Collector
+    from sparsemble.loops import assemble as assemble
+    from sparsemble.loops import attach_prior as attach_prior
+    from sparsemble.loops import retraining as retraining
     from sparsemble.members import Member as Member
     from sparsemble.members import compact as compact
     from sparsemble.nets import LanguageModel as LanguageModel

@@ -1,6 +1,10 @@
-"""Devices: where to compute, checked where the user says it."""
+"""Where to compute: devices, checked where the user says them, and threads."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 import torch
 
@@ -20,3 +24,45 @@ def usable_device(device: str | torch.device) -> torch.device:
         why = str(error).partition("\n")[0]
         raise InputError(f"device = {str(device)!r} cannot be used: {why}") from None
     return found
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How a process computes, as far as bits depend on it."""
+
+    threads: int
+    flushes: bool
+    """Are denormal floats taken for zero?"""
+
+    @classmethod
+    def here(cls, threads: int | None = None) -> Manner:
+        """That of this process; but for the threads, if those are said."""
+        return cls(threads or torch.get_num_threads(), denormals_are_flushed())
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Compute in this way for a while."""
+        before = denormals_are_flushed()
+        torch.set_flush_denormal(self.flushes)
+        try:
+            with with_threads(self.threads):
+                yield
+        finally:
+            torch.set_flush_denormal(before)
+
+
+def denormals_are_flushed() -> bool:
+    """Are they, in this thread?"""
+    half = torch.tensor(torch.finfo(torch.float32).tiny) / 2
+    return float(half) == 0
+
+
+@contextmanager
+def with_threads(count: int) -> Iterator[None]:
+    """Compute with so many threads for a while."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -17,7 +17,7 @@ from sparsemble.cli.app import app
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
-ELSEWHERE = {"deploying.md", "extending.md", "networks.md", "tables.md"}
+ELSEWHERE = {"deploying.md", "extending.md", "networks.md", "serving.md", "tables.md"}
 """Pages whose blocks other tests run."""
 
 

@@ -10,7 +10,6 @@ import torch
 
 from scenarios import LONG, QUICK, wait_until
 from sparsemble.ensemble.verdict import read_verdict
-from sparsemble.processes.workers import Worker
 from sparsemble.recipes.baselines import dense_recipe
 from sparsemble.results import read_result
 from sparsemble.runs import RunFolder
@@ -67,7 +66,7 @@ def test_a_run_stopped_while_its_baseline_is_trained_can_be_resumed(
     command, beside, tmp_path, monkeypatch
 ):
     with monkeypatch.context() as patch:
-        patch.setattr(Worker, "wait", interrupted)
+        patch.setattr("sparsemble.results.beside._Beside.wait", interrupted)
         code, _, err = command("learn", "grammar", f"--out={tmp_path / 'run'}", *beside)
     assert code == 130
     assert f"go on with: sparsemble resume {tmp_path / 'run'}" in err
@@ -76,7 +75,7 @@ def test_a_run_stopped_while_its_baseline_is_trained_can_be_resumed(
     assert (tmp_path / "run" / "baseline" / "result.json").exists()
 
 
-def interrupted(worker):
+def interrupted(beside):
     raise KeyboardInterrupt
 
 

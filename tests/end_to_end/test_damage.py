@@ -242,7 +242,7 @@ def test_a_number_of_a_checkpoint_that_makes_no_sense_is_refused(
     name, value, whole, tmp_path, capsys
 ):
     run = unfinished(whole, tmp_path / "run")
-    file = run / "chain" / "checkpoint.safetensors"
+    file = run / "chain" / "0000" / "checkpoint.safetensors"
     tensors, note = read_tensors(file)
     write_tensors(file, tensors, note | {name: value})
     said = resumed(run, capsys)
@@ -252,9 +252,9 @@ def test_a_number_of_a_checkpoint_that_makes_no_sense_is_refused(
 
 def test_a_checkpoint_without_what_it_should_hold_is_refused(whole, tmp_path, capsys):
     run = unfinished(whole, tmp_path / "run")
-    for sample in (run / "chain").glob("sample-*"):
+    for sample in (run / "chain" / "0000").glob("sample-*"):
         sample.unlink()
-    file = run / "chain" / "checkpoint.safetensors"
+    file = run / "chain" / "0000" / "checkpoint.safetensors"
     tensors, note = read_tensors(file)
     numbers = {k: v for k, v in note.items() if k != "step"}
     write_tensors(file, tensors, numbers)
@@ -266,7 +266,7 @@ def test_a_checkpoint_without_what_it_should_hold_is_refused(whole, tmp_path, ca
 
 def test_a_sample_that_says_no_place_is_refused(whole, tmp_path, capsys):
     run = unfinished(whole, tmp_path / "run")
-    file = next((run / "chain").glob("sample-*"))
+    file = next((run / "chain" / "0000").glob("sample-*"))
     tensors, note = read_tensors(file)
     write_tensors(file, tensors, note | {"step": "2"})
     assert f"{file}: step = '2'" in resumed(run, capsys)

@@ -156,7 +156,8 @@ def test_validation_data_of_any_form_are_watched_the_same(form, arrays):
 def test_members_are_kept_as_pruned_and_as_retrained(tmp_path):
     learned = images(tmp_path)
     pruned = sparsemble.Ensemble.load(tmp_path / "pruned")
-    samples = RunFolder(tmp_path).chain.samples(RunFolder(tmp_path).chain.checkpoint())
+    parts = RunFolder(tmp_path).chain.parts()
+    samples = [sample for part in parts for sample in part.samples(part.checkpoint())]
     for before, after, sample in zip(pruned, learned.ensemble, samples, strict=True):
         assert before.cost == after.cost
         kept = before.network.get_parameter("0.weight")[before.masks["0.weight"]]
@@ -176,19 +177,17 @@ def test_what_a_rollback_undid_is_forgotten():
     members = [saying(0.6), saying(0.01), saying(0.45)]
     task = Classification(class_names=("right", "wrong"), input_shape=(1,))
     held = task.evaluation((torch.zeros(4, 1), torch.zeros(4).long()), "four examples")
-    monitor = Monitor("chain", task, held, lambda sample: [members.pop(0)])
-    history = History()
+    monitor = Monitor("chain", task, held, lambda sample: [members.pop(0)], Callback(), None)
     for step in (10, 20):
-        for record in monitor.measure(Sample(0, step, {})):
-            history.add(record)
-    assert [(r.alone, r.together) for r in history.samples] == [(0.0, 0.0), (1.0, 1.0)]
-    history.add(EpochRecord("chain", 0, 2, 0.0, 0.0, "loss", *[0.0] * 5))
+        monitor.measure(Sample(0, step, {}))
+    assert [(r.alone, r.together) for r in monitor.records] == [(0.0, 0.0), (1.0, 1.0)]
     rollback = Rollback("chain", 0, 25, "loss", 15, 1, 0.5)
-    monitor.undo(rollback)
-    history.add(rollback)
-    assert [r.step for r in history.samples] == [10]
+    monitor.rolled_back(rollback, lambda: None)
+    assert [r.step for r in monitor.records] == [10]
+    history = History.of([EpochRecord("chain", 0, 2, 0.0, 0.0, "loss", *[0.0] * 5), rollback])
     assert history.epochs == []
-    (record,) = monitor.measure(Sample(0, 20, {}))
+    monitor.measure(Sample(0, 20, {}))
+    record = monitor.records[-1]
     # 0.6 and 0.45 together are right; with the 0.01 that was undone they would not be.
     assert (record.members, record.alone, record.together) == (2, 1.0, 0.0)
 

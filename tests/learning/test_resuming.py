@@ -80,7 +80,7 @@ def test_a_run_with_everything_switched_on_resumes_to_the_same_bits(
 def test_a_run_killed_before_its_first_checkpoint_starts_anew(arrays, whole, tmp_path):
     with pytest.raises(Killed):
         sparsemble.learn(network(), arrays, recipe(), folder=tmp_path, callback=KillAt("chain", 40))
-    trace = tmp_path / "chain" / "trace.jsonl"
+    trace = tmp_path / "chain" / "0000" / "trace.jsonl"
     trace.write_text(trace.read_text()[:-20])  # and its last line is torn
     for _ in range(2):
         again = sparsemble.learn(network(), arrays, recipe(), folder=tmp_path)

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from browser import CHROMIUM
 from sparsemble.data import digits, grammar
 from sparsemble.ensemble import Ensemble
 from sparsemble.learning.findings import Change, Finding
@@ -31,9 +32,6 @@ from sparsemble.tasks.sections.language import reading, sample_text
 from sparsemble.tasks.sections.text_facts import TextFacts, text_facts
 
 VOID = {"br", "hr", "img", "input", "link", "meta"}
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
 
 
 @pytest.fixture(scope="module")

@@ -75,7 +75,7 @@ def number_facts(number_run) -> Facts:
 
 
 def samples_in(folder: Path) -> list[dict[str, torch.Tensor]]:
-    return [read_tensors(f)[0] for f in sorted((folder / "chain").glob("sample-*"))]
+    return [read_tensors(f)[0] for f in sorted((folder / "chain").glob("*/sample-*"))]
 
 
 # --- the stages ------------------------------------------------------------------------------
@@ -805,7 +805,7 @@ def test_samples_may_lie_elsewhere_or_be_gone(class_run, image_facts, tmp_path):
 
 def test_a_damaged_sample_is_told(class_run, tmp_path):
     folder = shutil.copytree(class_run, tmp_path / "run")
-    file = next((folder / "chain").glob("sample-*"))
+    file = next((folder / "chain").glob("*/sample-*"))
     content = bytearray(file.read_bytes())
     content[-1] ^= 1
     file.write_bytes(content)
@@ -815,7 +815,7 @@ def test_a_damaged_sample_is_told(class_run, tmp_path):
 
 def test_files_of_another_run_are_told(class_run, text_run, tmp_path):
     folder = shutil.copytree(class_run, tmp_path / "run")
-    first, second, _ = sorted((folder / "chain").glob("sample-*"))
+    first, second, _ = sorted((folder / "chain").glob("*/sample-*"))
     shutil.copy(second, first)
     with pytest.raises(CorruptFileError, match="is not the sample that its name"):
         collect(folder)

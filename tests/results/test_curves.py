@@ -43,7 +43,7 @@ def test_pruned_networks_are_measured_as_they_were_saved(text_run):
 
 def test_a_resumed_run_does_not_measure_them_again(class_run, tmp_path):
     folder = shutil.copytree(class_run, tmp_path / "run")
-    trace = folder / "pruned" / "trace.jsonl"
+    trace = folder / "pruned" / "measured.jsonl"
     known = trace.read_bytes()
     for left in ("result.json", "retrain", "ensemble"):
         path = folder / left

@@ -97,12 +97,15 @@ def test_locking_a_run_leaves_what_its_baseline_is_writing(tmp_path):
 def test_a_copied_sample_is_no_obstacle(tmp_path):
     quick_run(tmp_path)
     before = saved_ensemble(tmp_path)
-    [first, *_] = sorted((tmp_path / "chain").glob("sample-*"))
+    chain = tmp_path / "chain" / "0000"
+    [first, *_] = sorted(chain.glob("sample-*"))
     shutil.copy(first, first.with_stem(f"{first.stem} (copy)"))
     quick_run(tmp_path)
     assert saved_ensemble(tmp_path) == before
-    RunFolder(tmp_path).chain.drop_samples(0, after=0)
-    assert [path.stem for path in (tmp_path / "chain").glob("sample-*")] == [f"{first.stem} (copy)"]
+    RunFolder(tmp_path).chain.part(0).drop_samples(after=0)
+    assert [path.stem for path in (tmp_path / "chain" / "0000").glob("sample-*")] == [
+        f"{first.stem} (copy)"
+    ]
 
 
 def test_a_folder_is_called_complete_only_if_it_is(command, tmp_path):

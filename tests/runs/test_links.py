@@ -19,9 +19,11 @@ CHANGES = (
 )
 PLACES = (
     *("run.json", "result.json", "report.html", ".lock", "tensorboard"),
-    *("chain", "chain/stage.json", "chain/trace.jsonl", "chain/checkpoint.safetensors"),
-    *("chain/sample-*.safetensors", "chain/.lock"),
-    *("retrain", "retrain/stage.json", "retrain/trace.jsonl", "retrain/checkpoint.safetensors"),
+    *("chain", "chain/stage.json", "chain/measured.jsonl", "chain/.lock", "chain/0000"),
+    *("chain/0000/trace.jsonl", "chain/0000/checkpoint.safetensors"),
+    *("chain/0000/sample-*.safetensors",),
+    *("retrain", "retrain/stage.json", "retrain/measured.jsonl", "retrain/0000"),
+    *("retrain/0000/trace.jsonl", "retrain/0000/checkpoint.safetensors"),
     *("pruned", "pruned/manifest.json", "pruned/members-*.safetensors"),
     *("ensemble", "ensemble/manifest.json", "ensemble/members-*.safetensors"),
     *("baseline", "baseline/run.json", "baseline/result.json", "baseline/ensemble"),

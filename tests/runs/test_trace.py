@@ -8,20 +8,20 @@ from sparsemble.stages import EpochRecord, Rollback, SampleRecord
 
 
 def test_a_record_of_every_kind_survives_the_trace(tmp_path):
-    stage = RunFolder(tmp_path).chain
+    part = RunFolder(tmp_path).chain.part(1)
     records = [
-        EpochRecord("chain", 0, 1, 0.5, 0.5, "loss", *[0.5] * 5),
-        SampleRecord("chain", 0, 10, 1, "error", "training examples", 0.1, 0.1),
+        EpochRecord("chain", 1, 1, 0.5, 0.5, "loss", *[0.5] * 5),
+        SampleRecord("chain", 1, 10, 1, "error", "training examples", 0.1, 0.1),
         Rollback("chain", 1, 25, "loss", 15, 1, 0.5),
     ]
     for record in records:
-        stage.record(record)
-    history = stage.history()
+        part.record(record)
+    history = part.history()
     assert [*history.epochs, *history.samples, *history.rollbacks] == records
 
 
 def test_a_line_of_the_trace_with_a_word_for_a_number_is_refused(tmp_path):
     stage = RunFolder(tmp_path).chain
-    stage.record(EpochRecord("chain", 0, 1, "much", 0.5, "loss", *[0.5] * 5))
+    stage.part(0).record(EpochRecord("chain", 0, 1, "much", 0.5, "loss", *[0.5] * 5))
     with pytest.raises(CorruptFileError, match="a damaged line"):
         stage.history()

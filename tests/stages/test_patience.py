@@ -9,8 +9,8 @@ from sparsemble.stages import Sample
 from sparsemble.stages.patience import Patience
 
 
-def chain(number: int, count: int) -> list[Sample]:
-    return [Sample(number, step, {}) for step in range(1, count + 1)]
+def chain(count: int) -> list[Sample]:
+    return [Sample(0, step, {}) for step in range(1, count + 1)]
 
 
 def by(figures: list[float]):
@@ -19,22 +19,15 @@ def by(figures: list[float]):
 
 def test_so_many_samples_in_a_row_may_be_no_better_than_the_best_before():
     patience = Patience(2, by([3.0, 1.0, 2.0, 1.0, 5.0]))
-    samples = chain(0, 5)
-    ended = [patience.is_exhausted(samples[:count], 0) for count in range(6)]
+    samples = chain(5)
+    ended = [patience.is_exhausted(samples[:count]) for count in range(6)]
     assert ended == [False, False, False, False, True, True]
 
 
 def test_what_came_after_the_best_of_an_ended_chain_is_left_out_and_only_that():
     patience = Patience(2, by([3.0, 1.0, 2.0, 2.0]))
-    first, second = chain(0, 4), chain(1, 3)
-    kept = patience.without_the_worse([*first, *second])
-    assert [(sample.chain, sample.step) for sample in kept] == [
-        (0, 1),
-        (0, 2),
-        (1, 1),
-        (1, 2),
-        (1, 3),
-    ]
+    assert [sample.step for sample in patience.without_the_worse(chain(4))] == [1, 2]
+    assert [sample.step for sample in patience.without_the_worse(chain(3))] == [1, 2, 3]
 
 
 def test_a_sample_taken_again_after_a_rollback_is_judged_again():
@@ -46,16 +39,16 @@ def test_a_sample_taken_again_after_a_rollback_is_judged_again():
 
     patience = Patience(3, judge)
     again = Sample(0, 1, {})
-    patience.is_exhausted(chain(0, 1), 0)
-    patience.is_exhausted([again], 0)
-    patience.is_exhausted([again], 0)
+    patience.is_exhausted(chain(1))
+    patience.is_exhausted([again])
+    patience.is_exhausted([again])
     assert len(judged) == 2
 
 
 def test_without_patience_nothing_is_judged():
     patience = Patience(None, None)
-    assert not patience.is_exhausted(chain(0, 9), 0)
-    assert len(patience.without_the_worse(chain(0, 9))) == 9
+    assert not patience.is_exhausted(chain(9))
+    assert len(patience.without_the_worse(chain(9))) == 9
 
 
 def test_patience_needs_something_to_judge_by():

@@ -9,26 +9,27 @@ from __future__ import annotations
 import sys
 from typing import NoReturn
 
-from sparsemble.cli import reproducing, running, using, viewing
+from sparsemble.cli import reproducing, running, serving, using, viewing
 from sparsemble.cli.app import app
 
-__all__ = ["app", "main", "reproducing", "running", "using", "viewing"]
+_BAD_INPUT, _DIVERGED, _INTERRUPTED = 2, 3, 130
+"""Exit codes."""
+
+__all__ = ["app", "main", "reproducing", "running", "serving", "using", "viewing"]
 
 
 def main() -> None:
     """Run the command line; errors made for the user become one line and an exit code."""
     from sparsemble.errors import DivergedError, InputError, InterruptedRunError, SparsembleError
-    from sparsemble.processes.workers import BAD_INPUT, DIVERGED, INTERRUPTED, stop_with_starter
 
-    stop_with_starter()
     try:
         app()
     except InputError as error:
-        _fail(str(error), BAD_INPUT)
+        _fail(str(error), _BAD_INPUT)
     except InterruptedRunError as error:
-        _fail(str(error), INTERRUPTED)
+        _fail(str(error), _INTERRUPTED)
     except DivergedError as error:
-        _fail(str(error), DIVERGED)
+        _fail(str(error), _DIVERGED)
     except SparsembleError as error:
         _fail(str(error), 1)
     except OSError as error:

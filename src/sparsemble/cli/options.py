@@ -5,10 +5,16 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from sparsemble.engines import Engine
+    from sparsemble.ensemble import Budget
 
 DataFolder = Annotated[
     Path | None,
@@ -18,7 +24,17 @@ Threads = Annotated[
     int | None, typer.Option("--threads", min=1, help="CPU threads; default: PyTorch's choice.")
 ]
 Jobs = Annotated[
-    int, typer.Option("--jobs", min=1, help="Processes at a time; more than one use 1 thread each.")
+    int | None,
+    typer.Option("--jobs", min=1, help="Processes at a time, with one thread each; default: here."),
+]
+On = Annotated[
+    str | None,
+    typer.Option(
+        "--on",
+        metavar="CLUSTER",
+        help="Run jobs on a cluster: the address of a Dask scheduler (tcp://host:8786), ray://…, "
+        "or dask or ray for one of this machine.",
+    ),
 ]
 Changes = Annotated[
     list[str] | None,
@@ -40,6 +56,38 @@ Unseen = Annotated[
 Saved = Annotated[Path, typer.Argument(help="A run folder, or a saved ensemble.")]
 
 _FILE_WIDTH = 400
+
+
+def threads_for(jobs: int | None, on: str | None, threads: int | None) -> int | None:
+    """How many threads to compute with beside other options."""
+    from sparsemble.errors import InputError
+
+    if jobs is None and on is None:
+        return threads
+    if threads is not None:
+        raise InputError(f"--threads {threads}: jobs compute with one thread each; leave it")
+    return 1
+
+
+@contextmanager
+def engine_from(jobs: int | None, on: str | None) -> Iterator[Engine | None]:
+    """The engine that options ask for."""
+    from sparsemble.engines.choosing import engine_on
+    from sparsemble.errors import InputError
+
+    if jobs is not None and on is not None and "://" in on:
+        raise InputError(f"--jobs {jobs}: a cluster has as many workers as it has; leave it")
+    with engine_on(on or jobs, jobs) as engine:
+        yield engine
+
+
+def check_alone(command: str) -> None:
+    """Refuse what processes of torchrun cannot do together."""
+    from sparsemble.errors import InputError
+    from sparsemble.team import is_alone
+
+    if not is_alone():
+        raise InputError(f"torchrun is for learn and resume: call {command} by itself, with --jobs")
 
 
 def use_threads(threads: int | None) -> None:
@@ -75,8 +123,9 @@ def results_console() -> Any:
 def progress_console(*, quiet: bool = False) -> Any:
     """Where progress goes: out of the way of results that are piped on."""
     from sparsemble.progress import console
+    from sparsemble.team import is_first
 
-    return console.progress_console(quiet=quiet)
+    return console.progress_console(quiet=quiet or not is_first())
 
 
 def as_text(value: Any) -> str:
@@ -107,3 +156,12 @@ def parsed_changes(
         except tomllib.TOMLDecodeError:
             parsed[key] = text
     return parsed
+
+
+def parsed_budget(text: str) -> Budget:
+    """Limits as `--budget` takes them."""
+    from sparsemble.ensemble import Budget
+
+    given = parsed_changes(text.split(","), "--budget", "flops=1.0")
+    limits: Budget = Budget.read(given, source="--budget")
+    return limits

@@ -6,7 +6,8 @@ runs from, or where `--paper` says. A folder is never taken because the command 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,9 +17,13 @@ from sparsemble.cli.app import app
 from sparsemble.cli.options import (
     DataFolder,
     Jobs,
+    On,
     Threads,
+    check_alone,
+    engine_from,
     progress_console,
     results_console,
+    threads_for,
     train_with,
 )
 
@@ -63,7 +68,8 @@ def mnist(
     rows: Rows = None,
     out: Out = None,
     work: Work = Path("runs/mnist"),
-    jobs: Jobs = 1,
+    jobs: Jobs = None,
+    on: On = None,
     tables: OnlyTables = False,
     into: Into = None,
     data: DataFolder = None,
@@ -80,10 +86,12 @@ def mnist(
     folder = _paper_folder(paper)
     mnist, mnist_tables = _modules(folder, "mnist", "mnist_tables")
     out = out or folder / "results" / "mnist"
-    train_with(threads)
+    check_alone("reproduce")
+    train_with(threads_for(jobs, on, threads))
     if not tables:
         planned = mnist.jobs(rows or (), seeds=seeds, ensemble_seeds=ensemble_seeds, out=out)
-        _run(planned, _workplace(work, jobs, data))
+        with _workplace(work, jobs, on, data) as place:
+            _run(planned, place)
     found = mnist.results_in(out)
     _tell_count(found.values(), out)
     _show([mnist_tables.table1(found), mnist_tables.table2(found)], "mnist", into)
@@ -94,7 +102,8 @@ def beyond(
     seeds: Seeds = 3,
     out: Out = None,
     work: Work = Path("runs/beyond"),
-    jobs: Jobs = 1,
+    jobs: Jobs = None,
+    on: On = None,
     tables: OnlyTables = False,
     into: Into = None,
     picture: Annotated[
@@ -116,9 +125,11 @@ def beyond(
     folder = _paper_folder(paper)
     beyond, mnist = _modules(folder, "beyond", "mnist")
     out = out or folder / "results" / "mnist"
-    train_with(threads)
+    check_alone("reproduce")
+    train_with(threads_for(jobs, on, threads))
     if not tables:
-        _run(beyond.jobs(seeds=seeds, out=out), _workplace(work, jobs, data))
+        with _workplace(work, jobs, on, data) as place:
+            _run(beyond.jobs(seeds=seeds, out=out), place)
     found = beyond.results_in(out)
     _tell_count(found.values(), out)
     _show([beyond.table(found)], "beyond", into)
@@ -136,7 +147,8 @@ def ptb(
     rows: Rows = None,
     out: Out = None,
     work: Work = Path("runs/ptb"),
-    jobs: Jobs = 1,
+    jobs: Jobs = None,
+    on: On = None,
     figure4b: Annotated[
         bool, typer.Option("--figure4b", help="Run and measure Figure 4b instead.")
     ] = False,
@@ -166,9 +178,9 @@ def ptb(
     folder = _paper_folder(paper)
     ptb, ptb_tables, figure = _modules(folder, "ptb", "ptb_tables", "figure4b")
     out = out or folder / "results" / "ptb"
-    train_with(threads)
+    check_alone("reproduce")
+    train_with(threads_for(jobs, on, threads))
     chosen = ptb.checked_size(size)
-    place = _workplace(work, jobs, data)
     if estimate:
         if rows or seeds > 1 or figure4b:
             raise InputError(
@@ -186,11 +198,15 @@ def ptb(
                 "--figure4b has rows of its own, for one seed: leave --row and --seeds"
             )
         known = ptb.curves_file(chosen, out)
-        curves = figure.read_curves(known) if tables else ptb.figure4b(chosen, out, place)
+        if not tables:
+            with _workplace(work, jobs, on, data) as place:
+                ptb.figure4b(chosen, out, place)
+        curves = figure.read_curves(known)
         _show([figure.figure_table(curves)], f"figure4b {chosen}", into)
         return
     if not tables:
-        _run(ptb.jobs(rows or (), size=chosen, seeds=seeds, out=out), place)
+        with _workplace(work, jobs, on, data) as place:
+            _run(ptb.jobs(rows or (), size=chosen, seeds=seeds, out=out), place)
     found = ptb.results_in(out, chosen)
     _tell_count(found.values(), out)
     _show(ptb_tables.tables(found, chosen), f"ptb {chosen}", into)
@@ -245,10 +261,14 @@ def _modules(folder: Path, *names: str) -> list[Any]:
     return [import_module(f"paper.{name}") for name in names]
 
 
-def _workplace(work: Path, processes: int, data: Path | None) -> Workplace:
+@contextmanager
+def _workplace(
+    work: Path, jobs: int | None, on: str | None, data: Path | None
+) -> Iterator[Workplace]:
     from sparsemble.search.jobs import Workplace
 
-    return Workplace(work, processes, data, progress_console())
+    with engine_from(jobs, on) as engine:
+        yield Workplace(work, engine, data, progress_console())
 
 
 def _run(jobs: Sequence[Job], place: Workplace) -> None:

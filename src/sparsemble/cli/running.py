@@ -14,19 +14,25 @@ from sparsemble.cli.options import (
     Code,
     DataFolder,
     Jobs,
+    On,
     Quiet,
     Threads,
     Unseen,
+    check_alone,
+    engine_from,
+    parsed_budget,
     parsed_changes,
     print_json,
     progress_console,
     results_console,
+    threads_for,
     train_with,
 )
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from sparsemble.engines import Engine
     from sparsemble.recipes import Recipe
 
 
@@ -83,6 +89,8 @@ def learn(
             "(small ones of the ensemble's cost, too), or none.",
         ),
     ] = None,
+    jobs: Jobs = None,
+    on: On = None,
     data: DataFolder = None,
     threads: Threads = None,
     tensorboard: Annotated[
@@ -99,7 +107,7 @@ def learn(
     """
     from sparsemble.cli.tables import show_columns, table_or_recipe
 
-    train_with(threads)
+    train_with(threads_for(jobs, on, threads))
     resolved = table_or_recipe(
         recipe,
         parsed_changes(changes),
@@ -119,27 +127,27 @@ def learn(
         resolved = _planned(resolved, budget, folder, console, data)
     if baseline is not None:
         resolved = resolved.model_copy(update={"baseline": baseline})
-    _run(
-        resolved,
-        folder,
-        console,
-        data,
-        compared=True,
-        tensorboard=tensorboard,
-        as_json=as_json,
-    )
+    with engine_from(jobs, on) as engine:
+        _run(
+            resolved,
+            folder,
+            console,
+            data,
+            compared=True,
+            tensorboard=tensorboard,
+            as_json=as_json,
+            engine=engine,
+        )
 
 
 def _planned(
     recipe: Recipe, budget: str, folder: Path, console: Console, data: Path | None
 ) -> Recipe:
     """The recipe that trials find for a budget."""
-    from sparsemble.ensemble import Budget
     from sparsemble.progress.showing import shown
     from sparsemble.results.running import planned
 
-    given = parsed_changes(budget.split(","), "--budget", "flops=1.0")
-    limits: Budget = Budget.read(given, source="--budget")
+    limits = parsed_budget(budget)
     with shown(console, f"{recipe.name}, trials") as callback:
         found = planned(recipe, limits, folder, data_folder=data, callback=callback)
     console.print(f"settings for {limits.text}: {found.in_short}")
@@ -150,6 +158,8 @@ def _planned(
 def resume(
     folder: Annotated[Path, typer.Argument(help="The run folder.")],
     code: Code = None,
+    jobs: Jobs = None,
+    on: On = None,
     data: DataFolder = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -167,15 +177,17 @@ def resume(
     run = RunFolder(folder, code=code or ())
     recipe = run.recipe()
     check_named(recipe.code, code or (), str(folder))
-    _run(
-        recipe,
-        folder,
-        progress_console(quiet=quiet),
-        data,
-        compared=run.baseline.is_dir(),
-        tensorboard=run.tensorboard.is_dir(),
-        as_json=as_json,
-    )
+    with engine_from(jobs, on) as engine:
+        _run(
+            recipe,
+            folder,
+            progress_console(quiet=quiet),
+            data,
+            compared=run.baseline.is_dir(),
+            tensorboard=run.tensorboard.is_dir(),
+            as_json=as_json,
+            engine=engine,
+        )
 
 
 def _run(
@@ -187,6 +199,7 @@ def _run(
     compared: bool,
     tensorboard: bool,
     as_json: bool,
+    engine: Engine | None,
 ) -> None:
     """Run a recipe and what it is compared with; print what came out."""
     from sparsemble.errors import InterruptedRunError
@@ -195,6 +208,7 @@ def _run(
     from sparsemble.results.beside import is_complete, run_compared
     from sparsemble.results.summary import summary
     from sparsemble.runs.folder import RunFolder
+    from sparsemble.team import is_first
 
     run, baseline = RunFolder(folder), baseline_of(recipe) if compared else None
     if is_complete(recipe, baseline, folder):
@@ -202,7 +216,13 @@ def _run(
     try:
         with shown(console, recipe.name, run.tensorboard if tensorboard else None) as callback:
             found = run_compared(
-                recipe, baseline, folder, console=console, data_folder=data, callback=callback
+                recipe,
+                baseline,
+                folder,
+                console=console,
+                data_folder=data,
+                callback=callback,
+                engine=engine,
             )
     except KeyboardInterrupt:
         message = "stopped; repeat the command"
@@ -210,6 +230,8 @@ def _run(
             again = " ".join([str(folder), *(f"--code {path}" for path in recipe.code)])
             message = f"stopped and saved; go on with: sparsemble resume {again}"
         raise InterruptedRunError(message) from None
+    if not is_first():
+        return
     if as_json:
         print_json(
             {
@@ -242,14 +264,18 @@ def search(
     work: Annotated[Path, typer.Option("--work", help="Folder for runs under way.")] = Path(
         "runs/search"
     ),
-    jobs: Jobs = 1,
+    jobs: Jobs = None,
+    on: On = None,
     data: DataFolder = None,
     threads: Threads = None,
 ) -> None:
-    """Search for hyper-parameters on validation data.
+    """Search for hyper-parameters on validation data: of a grid, or by Optuna in a space.
+
+    The same command again goes on where it stopped.
 
     Example: sparsemble search examples/search.toml --out digits.json
     """
+    from sparsemble.cli.searching import show_exploration
     from sparsemble.errors import DivergedError
     from sparsemble.search.jobs import Workplace
     from sparsemble.search.search import (
@@ -259,23 +285,30 @@ def search(
         search_table,
         write_search,
     )
+    from sparsemble.search.space import SpaceSearch
 
-    train_with(threads)
+    check_alone("search")
+    train_with(threads_for(jobs, on, threads))
     console = results_console()
     plan = read_search(file)
-    found, diverged = [], []
-    for changes, outcome in run_search(plan, Workplace(work, jobs, data, progress_console())):
-        if isinstance(outcome, DivergedError):
-            diverged.append(changes)
-            console.print(f"{changes}: {outcome}")
-            continue
-        found.append((changes, outcome))
+    with engine_from(jobs, on) as engine:
+        place = Workplace(work, engine, data, progress_console())
+        if isinstance(plan, SpaceSearch):
+            show_exploration(plan, place, out, console)
+            return
+        found, diverged = [], []
+        for changes, outcome in run_search(plan, place):
+            if isinstance(outcome, DivergedError):
+                diverged.append(changes)
+                console.print(f"{changes}: {outcome}")
+                continue
+            found.append((changes, outcome))
+            write_search(plan, found, out, diverged)
+            console.print(f"{changes}: {in_words(outcome)}, FLOPs {outcome.flops_ratio:.2f}×")
+        if not found:
+            raise DivergedError("every point of the search diverged")
         write_search(plan, found, out, diverged)
-        console.print(f"{changes}: {in_words(outcome)}, FLOPs {outcome.flops_ratio:.2f}×")
-    if not found:
-        raise DivergedError("every point of the search diverged")
-    write_search(plan, found, out, diverged)
-    console.print(search_table(found))
+        console.print(search_table(found))
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""Commands that use a saved ensemble: evaluate, predict, export, sample."""
+"""Commands that use saved ensembles: evaluate, predict, export, merge, sample."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from sparsemble.cli.options import (
     Unseen,
     as_text,
     given,
+    parsed_budget,
     print_json,
     progress_console,
     results_console,
@@ -129,6 +130,60 @@ def export(
         f"{out}: {size:.2f} MB; in ONNX Runtime its predictions differ by at most {difference:.1g} "
         "of the largest"
     )
+
+
+@app.command()
+def merge(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders, or saved ensembles.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder for the merged ensemble.")],
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIMITS",
+            help="Keep the members that do best for it on validation data, as "
+            "flops=1.0,parameters=0.7; default: all.",
+        ),
+    ] = None,
+    on: Annotated[
+        str | None,
+        typer.Option("--on", help="Data to choose by; default: what the runs set aside for it."),
+    ] = None,
+    code: Code = None,
+    data: DataFolder = None,
+    threads: Threads = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make one ensemble of the members of several runs, or of the best for a budget.
+
+    Example: sparsemble merge runs/a runs/b --out runs/both --budget flops=1.0
+    """
+    from sparsemble.errors import InputError
+    from sparsemble.results.merging import merge_runs
+
+    use_threads(threads)
+    if (out / "run.json").is_file():
+        raise InputError(f"{out} holds a run and its own ensemble; use another folder (--out)")
+    limits = None if budget is None else parsed_budget(budget)
+    merged = merge_runs(runs, limits, on=on, data_folder=data, code=code or ())
+    table = merged.table()
+    merged.ensemble.save(out)
+    if as_json:
+        rows = [dict(zip(table.header, row, strict=True)) for row in table.rows]
+        print_json({"folder": str(out), "kept": merged.origins, "rows": rows})
+        return
+    console = results_console()
+    console.print(table)
+    for run, numbers in merged.origins.items():
+        console.print(f"{run}: kept {_members(numbers, len(merged.runs[run]))}")
+    console.print(f"saved in {out}")
+
+
+def _members(numbers: list[int], of: int) -> str:
+    """Which members, in words."""
+    if len(numbers) == of:
+        return f"all {of} members"
+    which = ", ".join(map(str, numbers)) or "none"
+    return f"{len(numbers)} of {of} members ({which})"
 
 
 @app.command()

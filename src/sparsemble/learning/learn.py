@@ -9,16 +9,19 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from sparsemble.augmentations import Augmentation
-from sparsemble.devices import usable_device
+from sparsemble.devices import usable_device, with_threads
+from sparsemble.engines import Engine
+from sparsemble.engines.choosing import engine_on
 from sparsemble.ensemble import Budget, Ensemble, Verdict, judge
 from sparsemble.ensemble.comparison import evidence_of
 from sparsemble.errors import DivergedError, InputError
@@ -42,6 +45,7 @@ from sparsemble.stages import Callback, History
 from sparsemble.stages.starting import NetworkSource
 from sparsemble.structure import Layout
 from sparsemble.tasks import Task, described_task, task_for
+from sparsemble.team import Team, is_first, team_here
 
 
 @dataclass(frozen=True)
@@ -107,6 +111,7 @@ def learn(
     device: str | torch.device = "cpu",
     callback: Callback | None = None,
     progress: bool | None = None,
+    on: Engine | int | str | None = None,
 ) -> Learned:
     """Learn a sparse structured ensemble.
 
@@ -143,42 +148,61 @@ def learn(
         device: Where to compute.
         callback: Told what happens, to the dense networks as well.
         progress: Show how far it is, and how it goes? By default on a terminal and in a notebook.
+        on: Where chains, and members that share no computation, are worked on side by side: a
+            number of processes, the address of a Dask scheduler, `dask` or `ray`, or an `Engine`.
+            The bits are the same.
     """
+    _check_kinds(recipe, budget, baseline, task)
+    if recipe is not None and any(given is not None for given in (budget, augment, epochs)):
+        raise InputError(
+            "a recipe says itself what it prunes to, how inputs are perturbed and how long it takes"
+        )
+    task = task or (recipe.task if recipe is not None else None) or task_for(data)
+    team = team_here()
+    if team is not None and on is not None:
+        raise InputError("processes of torchrun compute chains together already: leave `on`")
+    usable = usable_device(device)
+    if team is not None:
+        usable = team.device(usable)
+    if not is_first():
+        folder = samples_folder = None
+        progress = False
+    with engine_on(on) as engine, _kept_in(folder, engine) as folder:
+        given = _Given(network, data, task, layout, num_data, validation, usable, engine, team)
+        if recipe is None:
+            baseline = 1 if baseline is None else baseline
+            trials = None if folder is None else RunFolder(Path(folder)).trials
+            with shown_if(progress, callback, "learning") as told:
+                known = _known_recipe(folder)
+                recipe = (known if team is None else team.same(known)) or given.telling(told).plan(
+                    budget or Budget(flops=1.0), augment, seed, epochs, trials
+                )
+        run = _run_folder(folder, samples_folder, recipe)
+        dense = dense_recipe(recipe, baseline) if baseline else None
+        if dense is not None:
+            given.fit(dense)  # before anything is learned
+        with shown_if(progress, callback, "learning") as told:
+            learned = given.telling(told).learn(recipe, run)
+        if dense is None:
+            return learned
+        beside = None if run is None else RunFolder(run.baseline, code=recipe.code)
+        try:
+            with shown_if(progress, callback, "dense, to compare with") as told:
+                return replace(learned, dense=given.telling(told).learn(dense, beside))
+        except DivergedError:  # that is no reason to lose the ensemble
+            return learned
+
+
+def _check_kinds(recipe: Any, budget: Any, baseline: Any, task: Any) -> None:
+    """Refuse arguments of `learn` that are something else than they should be."""
     if task is not None and not isinstance(task, Task):
         raise InputError(f"task = {task!r}: give a task, as Regression(), not its class or name")
-    task = task or (recipe.task if isinstance(recipe, Recipe) else None) or task_for(data)
     if budget is not None and not isinstance(budget, Budget):
         raise InputError(f"budget = {budget!r}: give a Budget, as Budget(flops=1.0)")
     if baseline is not None and (not isinstance(baseline, int) or baseline < 0):
         raise InputError(f"baseline = {baseline!r}: give a number of dense networks, or 0 for none")
-    given = _Given(network, data, task, layout, num_data, validation, usable_device(device))
-    if recipe is None:
-        baseline = 1 if baseline is None else baseline
-        trials = None if folder is None else RunFolder(Path(folder)).trials
-        with shown_if(progress, callback, "learning") as told:
-            recipe = _known_recipe(folder) or given.telling(told).plan(
-                budget or Budget(flops=1.0), augment, seed, epochs, trials
-            )
-    elif not isinstance(recipe, Recipe):
+    if recipe is not None and not isinstance(recipe, Recipe):
         raise InputError(f"recipe = {recipe!r}: load_recipe() makes one")
-    elif budget is not None or augment is not None or epochs is not None:
-        raise InputError(
-            "a recipe says itself what it prunes to, how inputs are perturbed and how long it takes"
-        )
-    run = _run_folder(folder, samples_folder, recipe)
-    dense = dense_recipe(recipe, baseline) if baseline else None
-    if dense is not None:
-        given.fit(dense)  # before anything is learned
-    with shown_if(progress, callback, "learning") as told:
-        learned = given.telling(told).learn(recipe, run)
-    if dense is None:
-        return learned
-    beside = None if run is None else RunFolder(run.baseline, code=recipe.code)
-    try:
-        with shown_if(progress, callback, "dense, to compare with") as told:
-            return replace(learned, dense=given.telling(told).learn(dense, beside))
-    except DivergedError:  # that is no reason to lose the ensemble
-        return learned
 
 
 @dataclass(frozen=True)
@@ -192,6 +216,8 @@ class _Given:
     num_data: int | None
     validation: Any
     device: torch.device
+    engine: Engine | None = None
+    team: Team | None = None
     callback: Callback = field(default_factory=Callback)
     tracer: Tracer = field(default_factory=Tracer)
 
@@ -234,10 +260,27 @@ class _Given:
             check_disk(run.path, run.chain.path, needed)
             self.callback.planned(run.path, needed)
         held = fitted.training.watched()
-        with stop_requests(catch=run is not None) as stop, _opened(run, recipe):
-            identity = _claim_chain(run, fitted, recipe) if run is not None else {}
+        threads = None if self.engine is None else 1
+        shared = run is not None or self.team is not None
+        with stop_requests(catch=shared) as stop, _opened(run, recipe, threads, self.team):
+            identity = _identity(fitted, recipe, self.team) if shared else {}
+            if self.team is not None:
+                stop = self.team.watching(stop)
+                self.team.check_same(identity)
+            if run is not None:
+                run.chain.claim(identity)
+                identity |= _after_chain(recipe)
             pipeline = Pipeline(
-                fitted, recipe, self.device, run, held, self.callback, stop, identity
+                fitted,
+                recipe,
+                self.device,
+                run,
+                held,
+                self.callback,
+                stop,
+                identity,
+                self.engine,
+                self.team,
             )
             ensemble = Ensemble(pipeline.members(), fitted.task).to(self.device)
             if run is not None:
@@ -277,6 +320,16 @@ def _known_recipe(folder: str | Path | None) -> Recipe | None:
     return RunFolder(Path(folder)).recipe()
 
 
+@contextmanager
+def _kept_in(folder: str | Path | None, engine: Engine | None) -> Iterator[str | Path | None]:
+    """The run's folder; jobs need one even if nobody else does."""
+    if folder is not None or engine is None:
+        yield folder
+        return
+    with TemporaryDirectory(prefix="sparsemble-") as meanwhile:
+        yield meanwhile
+
+
 def _run_folder(
     folder: str | Path | None, samples: str | Path | None, recipe: Recipe
 ) -> RunFolder | None:
@@ -288,27 +341,19 @@ def _run_folder(
 
 
 @contextmanager
-def _opened(run: RunFolder | None, recipe: Recipe) -> Iterator[None]:
+def _opened(
+    run: RunFolder | None, recipe: Recipe, threads: int | None, team: Team | None
+) -> Iterator[None]:
     """Lock the run and compute as it was begun: another number of threads would change bits."""
-    if run is None:
-        yield
-        return
-    with run.locked():
-        threads = run.claim(recipe)
-        before = torch.get_num_threads()
-        torch.set_num_threads(threads)
-        try:
+    with nullcontext() if run is None else run.locked():
+        begun = torch.get_num_threads() if run is None else run.claim(recipe, threads)
+        with with_threads(begun if team is None else team.same(begun)):
             yield
-        finally:
-            torch.set_num_threads(before)
 
 
-def _claim_chain(run: RunFolder, fitted: Fitted, recipe: Recipe) -> dict[str, Any]:
-    """Tie the chain's folder to what its files depend on; not to how many chains there are.
-
-    What the stages after it depend on is returned.
-    """
-    identity = {
+def _identity(fitted: Fitted, recipe: Recipe, team: Team | None) -> dict[str, Any]:
+    """What the chain's files depend on; not how many chains there are."""
+    return {
         "network": _digest(fitted.description),
         "initial weights": fitted.initial_weights,
         "task": _digest(json.dumps(described_task(fitted.task), sort_keys=True)),
@@ -317,10 +362,14 @@ def _claim_chain(run: RunFolder, fitted: Fitted, recipe: Recipe) -> dict[str, An
         "chain": recipe.chain.what_samples_depend_on(),
         "seed": recipe.seed,
         "random streams": STREAMS,
+        "number of processes": None if team is None else team.size,
     }
-    run.chain.claim(identity)
+
+
+def _after_chain(recipe: Recipe) -> dict[str, Any]:
+    """What the files of later stages depend on besides."""
     after = recipe.model_dump(mode="json", include={"prune", "retrain"})
-    return {**identity, **after, "chains": recipe.chain.chains}
+    return {**after, "chains": recipe.chain.chains}
 
 
 def _digest(text: str) -> str:

@@ -6,7 +6,7 @@ Nothing is decided by it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -14,12 +14,13 @@ from torch import Tensor
 from sparsemble.ensemble import Ensemble
 from sparsemble.ensemble.comparison import evidence_of
 from sparsemble.members import Member
-from sparsemble.stages import Rollback, Sample, SampleRecord
+from sparsemble.runs.stage_folder import StageFolder
+from sparsemble.stages import Callback, ChainState, Rollback, Sample, SampleRecord
 from sparsemble.tasks import Evaluation, Task
 from sparsemble.tasks.scoring import figures_of
 
 
-class Monitor:
+class Monitor(Callback):
     """Measures a stage's networks one by one and together; without data it measures nothing.
 
     Args:
@@ -27,6 +28,8 @@ class Monitor:
         task: What the networks predict.
         held: What they are measured on.
         members: Says which members a sample stands for: one, or all that were retrained together.
+        told: Of every record.
+        folder: Where records are kept.
     """
 
     def __init__(
@@ -35,37 +38,58 @@ class Monitor:
         task: Task,
         held: Evaluation | None,
         members: Callable[[Sample], Sequence[Member]],
+        told: Callback,
+        folder: StageFolder | None,
     ) -> None:
         self._stage = stage
         self._task = task
         self._held = held
         self._members = members
-        self._known: list[tuple[Sample, Tensor]] = []
+        self._told = told
+        self._folder = folder
+        self._known: list[tuple[SampleRecord, Tensor]] = []
 
-    def measure(self, sample: Sample) -> Iterator[SampleRecord]:
+    @property
+    def records(self) -> list[SampleRecord]:
+        """What was measured, in order."""
+        return [record for record, _ in self._known]
+
+    def sampled(self, sample: Sample, save: Callable[[], ChainState]) -> None:
+        """Measure it."""
+        self.measure(sample)
+
+    def recalled(self, sample: Sample) -> None:
+        """Measure it again, for what comes after it."""
+        self.measure(sample)
+
+    def measure(self, sample: Sample) -> None:
         """Take a sample's members in, and say how the ensemble does with each."""
         if self._held is None:
             return
-        metric = self._task.metrics[0].key
         for member in self._members(sample):
             own, targets = evidence_of(Ensemble([member], self._task), self._held)
-            self._known.append((sample, own))
-            together = torch.cat([evidence for _, evidence in self._known])
-            yield SampleRecord(
-                stage=self._stage,
-                chain=sample.chain,
-                step=sample.step,
-                members=len(self._known),
-                metric=metric,
-                on=self._held.name,
-                alone=figures_of(self._task, own, targets)[metric],
-                together=figures_of(self._task, together, targets)[metric],
-            )
+            record = self._record(sample, own, targets, self._held.name)
+            self._known.append((record, own))
+            self._told.measured(record)
+        if self._folder is not None:
+            self._folder.save_measured(self.records)
 
-    def undo(self, rollback: Rollback) -> None:
+    def _record(self, sample: Sample, own: Tensor, targets: Tensor, name: str) -> SampleRecord:
+        metric = self._task.metrics[0].key
+        together = torch.cat([*(evidence for _, evidence in self._known), own])
+        return SampleRecord(
+            stage=self._stage,
+            chain=sample.chain,
+            step=sample.step,
+            members=len(self._known) + 1,
+            metric=metric,
+            on=name,
+            alone=figures_of(self._task, own, targets)[metric],
+            together=figures_of(self._task, together, targets)[metric],
+        )
+
+    def rolled_back(self, rollback: Rollback, save: Callable[[], ChainState]) -> None:
         """Forget samples of a stretch that was thrown away."""
-        self._known = [
-            (sample, evidence)
-            for sample, evidence in self._known
-            if sample.chain != rollback.chain or sample.step <= rollback.back_to
-        ]
+        self._known = [known for known in self._known if not rollback.undoes(known[0])]
+        if self._folder is not None:
+            self._folder.save_measured(self.records)

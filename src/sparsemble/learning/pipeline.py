@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from sparsemble.engines import Engine
 from sparsemble.ensemble import Ensemble
 from sparsemble.ensemble.comparison import is_better, log_scores
 from sparsemble.ensemble.timing import prediction_times
@@ -28,17 +29,33 @@ from sparsemble.learning.choosing import (
 )
 from sparsemble.learning.fitting import Fitted
 from sparsemble.learning.monitor import Monitor
+from sparsemble.learning.part_work import PartWork
+from sparsemble.learning.parts import Parts
 from sparsemble.members import Member, tensors_of
-from sparsemble.processes.interrupts import StopRequest
+from sparsemble.processes.interrupts import Stop
 from sparsemble.recipes import Recipe
-from sparsemble.runs.checkpointing import Checkpointing
-from sparsemble.runs.folder import RunFolder, StageFolder
-from sparsemble.stages import Callback, History, Sample, draw_samples, retrain
+from sparsemble.runs import RunFolder, StageFolder
+from sparsemble.stages import Callback, Drawing, History, Retraining, Sample
 from sparsemble.stages.pruning import PruneSettings, pruned_member, within
-from sparsemble.stages.retraining import retrained_together
 from sparsemble.stages.statistics import has_statistics, re_estimate
 from sparsemble.stages.unit_pruning import least_flops
 from sparsemble.tasks import Evaluation
+from sparsemble.team import Team
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Says how good a sample is by itself on validation data, lower being better."""
+
+    fitted: Fitted
+    data: Evaluation
+    device: torch.device
+
+    def __call__(self, sample: Sample) -> float:
+        """How good it is."""
+        task = self.fitted.task
+        alone = Ensemble([self.fitted.dense(sample).to(self.device)], task)
+        return alone.evaluate(self.data)[task.log_score]
 
 
 @dataclass
@@ -54,8 +71,10 @@ class Pipeline:
     run: RunFolder | None
     held: Evaluation | None
     callback: Callback
-    stop: StopRequest
+    stop: Stop
     identity: Mapping[str, Any] = field(default_factory=dict)
+    engine: Engine | None = None
+    team: Team | None = None
     history: History = field(default_factory=History)
     candidates: list[Candidate] = field(default_factory=list)
     chosen: int | None = None
@@ -72,34 +91,23 @@ class Pipeline:
     def draw(self) -> list[Sample]:
         """Stage 1."""
         how, fitted = self.recipe.chain, self.fitted
-        keeping = self._keeping("chain", lambda sample: [fitted.dense(sample)])
-        state, known = keeping.resume()
-        batches = fitted.training.batches(how.batch_size)
-        wanted = set(how.steps_to_collect(batches.steps))
-        judged = fitted.training.judged()
-        samples = draw_samples(
+        work = Drawing(
             fitted.network,
             fitted.layout,
             fitted.task,
-            batches,
+            fitted.training.batches(how.batch_size),
             self.recipe.prior,
             how,
-            seed=self.recipe.seed,
-            device=self.device,
-            callback=keeping,
-            judge=None if judged is None else lambda sample: self._figure(sample, judged),
-            # The folder may hold more chains than this recipe asks for.
-            collected=[s for s in known if s.chain < how.chains and s.step in wanted],
-            resume=state,
+            self.recipe.seed,
+            self.device,
+            self._judge(),
+            self.team,
         )
-        self.history += keeping.history.of_chains(how.chains)
-        return samples
+        return self._finished("chain", work, lambda sample: [fitted.dense(sample)])
 
-    def _figure(self, sample: Sample, judged: Evaluation) -> float:
-        """How good a sample is by itself on validation data."""
-        task = self.fitted.task
-        alone = Ensemble([self.fitted.dense(sample).to(self.device)], task)
-        return alone.evaluate(judged)[task.log_score]
+    def _judge(self) -> Judge | None:
+        judged = self.fitted.training.judged()
+        return None if judged is None else Judge(self.fitted, judged, self.device)
 
     def prune(self, samples: Sequence[Sample]) -> list[Member]:
         """Prune and compact every sample, or take it as it is."""
@@ -119,17 +127,13 @@ class Pipeline:
     def _measure(self, members: Sequence[Member], samples: Sequence[Sample], stage: str) -> None:
         """How members do that nothing was trained for yet; only once, as all of them are known."""
         folder = None if self.run is None else self.run.stage(stage)
-        known = [] if folder is None else folder.history().samples
+        known = [] if folder is None else folder.measured()
         if len(known) < len(members):
-            if folder is not None:
-                folder.rewind_trace(None)
             own = {id(s): [member] for s, member in zip(samples, members, strict=True)}
-            monitor = Monitor(stage, self.fitted.task, self.held, lambda s: own[id(s)])
-            known = [record for sample in samples for record in monitor.measure(sample)]
-            for record in known:
-                self.callback.measured(record)
-                if folder is not None:
-                    folder.record(record)
+            monitor = self._monitor(stage, lambda sample: own[id(sample)], folder)
+            for sample in samples:
+                monitor.measure(sample)
+            known = monitor.records
         self.history += History(samples=known)
 
     def _prune_to_budget(
@@ -154,14 +158,12 @@ class Pipeline:
 
     def _choose(self, samples: Sequence[Sample]) -> list[Member]:
         """The members that do best on validation data, of all that are within the budget."""
-        how, judged = self.recipe.prune, self.fitted.training.judged()
-        if judged is None:
+        how, judge = self.recipe.prune, self._judge()
+        if judge is None:
             raise InputError("to choose members validation data are needed: give some")
+        judged = judge.data
         if how is None:
-            bests = (
-                min(own, key=lambda sample: self._figure(sample, judged))
-                for own in by_chain(samples)
-            )
+            bests = (min(own, key=judge) for own in by_chain(samples))
             return [self.fitted.dense(best).to(self.device) for best in bests]
         usual, *_ = order = in_turn(self.fitted.layout)
         samples = recent(samples, lambda own: self._averaged_scores(own, judged), usual=usual)
@@ -227,12 +229,16 @@ class Pipeline:
         if how is None or how.latency is None:
             return None
         measured = [] if self.run is None else self.run.latencies()
+        if self.team is not None:
+            measured = self.team.same(measured)
         number = len(self.candidates)
         if number < len(measured):
             return measured[number]
         blank = copy.deepcopy(self.fitted.blank).to(self.device)
         dense = Ensemble([Member.dense(blank, self.fitted.layout)], ensemble.task)
         found = max(prediction_times(ensemble, dense, judged).values())
+        if self.team is not None:
+            found = self.team.same(found)
         if self.run is not None:
             self.run.save_latencies([*measured, found])
         return found
@@ -275,27 +281,37 @@ class Pipeline:
         assert how is not None
         if epochs is not None:
             how = how.model_copy(update={"epochs": epochs})
-        groups = retrained_together(members)
-        keeping = self._keeping(stage, lambda sample: groups[sample.chain])
-        state, finished = keeping.resume()
-        retrain(
+        work = Retraining(
             members,
             fitted.task,
             fitted.training.batches(how.batch_size),
             self.recipe.prior,
             how,
-            samples=[fitted.dense(s).to(self.device) for s in samples] if how.taught else (),
-            stage=stage,
-            seed=self.recipe.seed,
-            callback=keeping,
-            collected=finished,
-            resume=state,
+            [fitted.dense(s).to(self.device) for s in samples] if how.taught else (),
+            stage,
+            self.recipe.seed,
+            self.team,
         )
-        self.history += keeping.history
+        self._finished(stage, work, lambda sample: work.groups[sample.chain])
 
-    def _keeping(self, stage: str, members: Callable[[Sample], Sequence[Member]]) -> Checkpointing:
-        monitor = Monitor(stage, self.fitted.task, self.held, members)
-        return Checkpointing(self._folder(stage), monitor, self.callback, self.stop)
+    def _finished(
+        self, stage: str, work: PartWork, members: Callable[[Sample], Sequence[Member]]
+    ) -> list[Sample]:
+        """What all parts of a stage give."""
+        folder = self._folder(stage)
+        monitor = self._monitor(stage, members, folder)
+        parts = Parts(work, folder, monitor, self.callback, self.stop, self.engine, self.team)
+        samples = parts.finish()
+        self.history += parts.history
+        return samples
+
+    def _monitor(
+        self,
+        stage: str,
+        members: Callable[[Sample], Sequence[Member]],
+        folder: StageFolder | None,
+    ) -> Monitor:
+        return Monitor(stage, self.fitted.task, self.held, members, self.callback, folder)
 
     def _folder(self, stage: str) -> StageFolder | None:
         if self.run is None:

@@ -1,1 +1,1 @@
-"""Processes: runs beside each other, and signals that ask one to stop."""
+"""Processes: signals that ask a run to stop, and the end of who started it."""

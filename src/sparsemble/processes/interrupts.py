@@ -10,9 +10,20 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from types import FrameType
+from typing import Protocol
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Stop(Protocol):
+    """Says whether a run was asked to stop."""
+
+    @property
+    def made(self) -> bool:
+        """Was it?"""
+        ...
 
 
 class StopRequest:
@@ -27,9 +38,26 @@ class StopRequest:
         self.made = True
 
 
+_ASKED: ContextVar[Stop | None] = ContextVar("asked", default=None)
+
+
 @contextmanager
-def stop_requests(*, catch: bool) -> Iterator[StopRequest]:
+def asked_by(stop: Stop) -> Iterator[None]:
+    """Let somebody else ask runs in this block to stop, in the place of signals."""
+    before = _ASKED.set(stop)
+    try:
+        yield
+    finally:
+        _ASKED.reset(before)
+
+
+@contextmanager
+def stop_requests(*, catch: bool) -> Iterator[Stop]:
     """Turn interrupts into a request while the block runs."""
+    asked = _ASKED.get()
+    if asked is not None:
+        yield asked
+        return
     request = StopRequest()
     if not catch or threading.current_thread() is not threading.main_thread():
         yield request

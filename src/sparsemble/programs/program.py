@@ -273,8 +273,19 @@ class _Compiled:
             )
         self._outputs = mapped(graph.outputs, placed)
         self._graph = graph
+        self._made_of = (graph, tuple(held), dict(sizes))
         self.momentum = 1.0
         """Of statistics that are estimated."""
+
+    def __deepcopy__(self, memo: object) -> _Compiled:
+        """Steps are never changed: a copy has the same."""
+        copied = object.__new__(_Compiled)
+        vars(copied).update(vars(self))
+        return copied
+
+    def __reduce__(self) -> tuple[type[_Compiled], tuple[Any, ...]]:
+        """On its way to another process; PyTorch's functions are looked up there."""
+        return _Compiled, self._made_of
 
     def __call__(
         self,

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from rich.console import Console
 
-from sparsemble.processes.workers import is_worker
 from sparsemble.progress.console import progress_console
 from sparsemble.progress.tensorboard import TensorBoard
 from sparsemble.progress.terminal import TerminalProgress
@@ -21,8 +20,7 @@ def shown(
 ) -> Iterator[Callback]:
     """A callback that shows a run on a terminal and, if asked, writes scalars for TensorBoard."""
     with ExitStack() as views:
-        pause = lines_every or (60 if is_worker() else 10)
-        progress = TerminalProgress(console, label, pause)
+        progress = TerminalProgress(console, label, lines_every or 10)
         views.callback(progress.close)
         if tensorboard is None:
             yield progress

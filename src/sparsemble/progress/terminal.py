@@ -30,33 +30,30 @@ _WORDS = {"chain": "sampling", "retrain": "retraining", "trial": "trying setting
 class TerminalProgress(Callback):
     """A live bar on a terminal, a plain line every `lines_every` seconds elsewhere.
 
-    The time left is that of the stage under way; all its chains share one bar.
+    The time left is that of the stage under way; all its chains, also those that run side by side,
+    share one bar.
     """
 
-    def __init__(self, console: Console, label: str, lines_every: float = 10) -> None:
+    def __init__(
+        self,
+        console: Console,
+        label: str,
+        lines_every: float = 10,
+        bars: Progress | None = None,
+        lines: bool = False,
+    ) -> None:
+        """`bars` are those of several runs in one display; `lines` wants no bar in any case."""
         self._console = console
         self._label = label
-        self._live = _can_move(console)
+        self._live = _can_move(console) and not lines
         self._pause = 0.2 if self._live else lines_every
-        self._bar = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=12),
-            TextColumn("{task.percentage:.0f} %{task.fields[left]}", markup=False),
-            TextColumn(
-                "{task.fields[status]}",
-                markup=False,
-                table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"),
-            ),
-            console=console,
-            auto_refresh=False,  # drawn when it moves, and by no thread beside the chain
-            transient=True,
-            expand=True,
-        )
+        self._bars = bars or bars_on(console)
         self._task: TaskID | None = None
         self._stage = ""
         self._chains = 1
         self._total = 0
-        self._base = 0
+        self._done: dict[int, int] = {}
+        self._ended: dict[str, set[int]] = {}
         self._speed = Speed(0)
         self._epoch = self._left_of_it = ""
         self._measured: SampleRecord | None = None
@@ -69,22 +66,26 @@ class TerminalProgress(Callback):
 
     def started(self, stage: str, chain: int, chains: int, done: int, total: int) -> None:
         """Show the stage."""
-        self._base = chain * total
         self._left_of_it = ""
-        if stage != self._stage:
+        begins = stage != self._stage
+        if begins:
             self._stage = stage
             self._chains = chains
             self._total = total * chains
             self._epoch = ""
-            self._speed = Speed(self._base + done)
+            self._done = dict.fromkeys(self._ended.pop(stage, ()), total)
+        self._done[chain] = done
+        if begins:
+            self._speed = Speed(sum(self._done.values()))
             if self._live:
                 self._show_bar()
-        self._move(self._base + done)
+        self._move()
 
     def stepped(self, chain: int, step: int, loss: float, save: Callable[[], ChainState]) -> None:
         """Move the bar."""
+        self._done[chain] = step
         if time.monotonic() - self._shown > self._pause:
-            self._move(self._base + step)
+            self._move()
 
     def epoch_ended(self, record: EpochRecord) -> None:
         """Note the loss, and the sparsity forming."""
@@ -95,8 +96,10 @@ class TerminalProgress(Callback):
             self._epoch += f", near-zero groups {100 * record.near_zero_groups:.0f} %"
 
     def measured(self, record: SampleRecord) -> None:
-        """Note how the ensemble does so far."""
+        """Note how the ensemble does so far; a stage may have parts that had ended before."""
         self._measured = record
+        if record.stage != self._stage:
+            self._ended.setdefault(record.stage, set()).add(record.chain)
 
     def rolled_back(self, rollback: Rollback, save: Callable[[], ChainState]) -> None:
         """Say where the chain went back to."""
@@ -122,21 +125,25 @@ class TerminalProgress(Callback):
 
     def close(self) -> None:
         """Remove the bar."""
-        if self._live:
-            self._bar.stop()
+        if self._task is not None:
+            self._bars.remove_task(self._task)
+            self._task = None
+        if self._live and not self._bars.tasks:
+            self._bars.stop()
 
     def _show_bar(self) -> None:
         if self._task is not None:
-            self._bar.remove_task(self._task)
-        self._bar.start()
+            self._bars.remove_task(self._task)
+        self._bars.start()
         title = f"{self._label}: {stage_in_words(self._stage)}"
-        self._task = self._bar.add_task(title, total=self._total, left="", status="")
+        self._task = self._bars.add_task(title, total=self._total, left="", status="")
 
-    def _move(self, done: int) -> None:
+    def _move(self) -> None:
+        done = sum(self._done.values())
         self._shown = time.monotonic()
         self._speed.mark(done)
         if self._live and self._task is not None:
-            self._bar.update(
+            self._bars.update(
                 self._task, completed=done, left=self._left(), status=self._status(), refresh=True
             )
         elif self._speed.per_second > 0:
@@ -165,6 +172,24 @@ class TerminalProgress(Callback):
             f"{self._speed.per_second:.3g} steps/s" if self._speed.per_second else "",
         ]
         return ", ".join(part for part in parts if part)
+
+
+def bars_on(console: Console) -> Progress:
+    """A display of bars, one for each run."""
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=12),
+        TextColumn("{task.percentage:.0f} %{task.fields[left]}", markup=False),
+        TextColumn(
+            "{task.fields[status]}",
+            markup=False,
+            table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"),
+        ),
+        console=console,
+        auto_refresh=False,  # drawn when it moves, and by no thread beside the chain
+        transient=True,
+        expand=True,
+    )
 
 
 def _can_move(console: Console) -> bool:

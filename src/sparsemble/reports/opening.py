@@ -5,7 +5,6 @@ Samples are read one at a time: a run may hold more of them than memory does.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,8 +22,9 @@ from sparsemble.recipes import Recipe
 from sparsemble.recipes.code import check_named
 from sparsemble.results.result import Result, read_result
 from sparsemble.results.running import ingredients_of
-from sparsemble.runs.folder import RunFolder, sample_of
+from sparsemble.runs.folder import RunFolder
 from sparsemble.runs.opening import open_ensemble
+from sparsemble.runs.part_folder import sample_of
 from sparsemble.stages import Sample
 from sparsemble.stages.pruning import pruned_member, within
 from sparsemble.stages.samples import mean_of
@@ -87,13 +87,11 @@ class FinishedRun:
         """
         if self.recipe.choose:
             return ()
-        chains = self.recipe.chain.chains
         wanted = set(self.recipe.chain.steps_to_collect(self.steps))
-        found = []
-        for file in sorted(self.folder.chain.path.glob("sample-*.safetensors")):
-            chain, step = _place(file)
-            if chain < chains and step in wanted:
-                found.append(file)
+        parts = self.folder.chain.parts(self.recipe.chain.chains)
+        found = [
+            file for part in parts for file in part.sample_files() if _place(file)[1] in wanted
+        ]
         return tuple(found) if len(found) == len(self.ensemble) else ()
 
     def sample(self, index: int) -> Sample:
@@ -130,7 +128,7 @@ class FinishedRun:
         """
         if self.recipe.chain.collection != "means":
             return None
-        files = sorted(self.folder.chain.path.glob("sample-0000-*.safetensors"))
+        files = self.folder.chain.part(0).sample_files()
         count = max((count for count in COUNTS if count <= len(files)), default=0)
         read = [read_tensors(inside(file.parent, file.name)) for file in files[-count:]]
         if not count:
@@ -222,6 +220,5 @@ def _check_ensemble(path: Path, ensemble: Ensemble, result: Result, fitted: Fitt
 
 
 def _place(file: Path) -> tuple[int, int]:
-    """Chain and step of a sample, by the name of its file; of a foreign name no such place."""
-    named = re.fullmatch(r"sample-(\d+)-(\d+)", file.stem)
-    return (int(named[1]), int(named[2])) if named else (-1, -1)
+    """Chain and step of a sample, by the names of its file and folder."""
+    return int(file.parent.name), int(file.stem.rpartition("-")[2])

@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from threading import Thread
+from typing import TYPE_CHECKING, Any
 
 import torch
 
+from sparsemble.engines import Engine
+from sparsemble.engines.processes import Processes
+from sparsemble.engines.telling import told_on
 from sparsemble.ensemble import Verdict, judge
 from sparsemble.errors import DivergedError, InputError
 from sparsemble.layouts import layout_of
 from sparsemble.members import Member
-from sparsemble.processes.workers import Worker
+from sparsemble.processes.interrupts import StopRequest
+from sparsemble.progress.terminal import TerminalProgress
 from sparsemble.recipes import Recipe
 from sparsemble.recipes.baselines import is_dense, small_recipe
 from sparsemble.recipes.networks import NetworkSettings
+from sparsemble.results.orders import Made, Order, make_runs
 from sparsemble.results.result import Result, known_result, read_result
 from sparsemble.results.running import Ingredients, ingredients_of, run_recipe
 from sparsemble.runs import RunFolder
 from sparsemble.runs.opening import open_ensemble
 from sparsemble.stages import Callback
 from sparsemble.store import write_json
+from sparsemble.team import is_first, team_here
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+_LINES_EVERY = 60.0
 _CLOSE = 1e-3
 """How closely a share of units is looked for."""
 
@@ -64,6 +73,7 @@ def run_compared(
     console: Console,
     data_folder: Path | None = None,
     callback: Callback | None = None,
+    engine: Engine | None = None,
 ) -> Compared:
     """Run a recipe and its baseline beside each other, each on half of the threads; judge.
 
@@ -74,49 +84,122 @@ def run_compared(
         console: Where the baseline's progress is shown.
         data_folder: Where data sets lie.
         callback: Told what happens in the recipe's run.
+        engine: Where both are worked on, if not in this process and in one beside it.
     """
+    how: dict[str, Any] = {"data_folder": data_folder, "callback": callback, "engine": engine}
     run = RunFolder(folder, code=recipe.code)
     if baseline is None:
-        own = run_recipe(recipe, folder, data_folder=data_folder, callback=callback)
-        with run.locked():
-            run.claim(recipe)  # a run that was finished before now knows that nothing is asked
+        own = run_recipe(recipe, folder, **how)
+        if is_first():
+            with run.locked():
+                run.claim(recipe)  # a run that was finished before knows that nothing is asked
         return Compared(own)
-    worker = _begun(recipe, baseline, run, console, data_folder)
-    diverged = None
-    try:
-        if worker is not None and torch.get_num_threads() == 1:
-            diverged = _waited(worker)  # there is no processor for both
-            worker = None
-        own = run_recipe(recipe, folder, data_folder=data_folder, callback=callback)
-        if worker is not None:
-            diverged = _waited(worker)
-    except BaseException:
-        if worker is not None:
-            worker.stop()
-            worker.join()
-        raise
-    if diverged is not None:
-        console.print(f"nothing to compare with: {diverged}", style="yellow", markup=False)
+    both = _side_by_side if team_here() is None else _one_by_one
+    own, beside = both(recipe, baseline, run, console, how)
+    if isinstance(beside, DivergedError):
+        console.print(f"nothing to compare with: {beside}", style="yellow", markup=False)
         return Compared(own)
     given = ingredients_of(recipe, data_folder)
-    beside = read_result(RunFolder(run.baseline).result, baseline.code)
-    verdict = _verdict(given, own, beside, run) if is_dense(baseline) else None
+    judged = is_dense(baseline) and is_first()
+    verdict = _verdict(given, own, beside, run) if judged else None
     small = None
     if recipe.baseline == "small":
         try:
-            small = run_recipe(
-                _small(given, own), run.small, data_folder=data_folder, callback=callback
-            )
+            small = run_recipe(_small(given, own), run.small, **how)
         except DivergedError as error:
             console.print(f"no small networks: {error}", style="yellow", markup=False)
     return Compared(own, beside, small, verdict)
 
 
+def _side_by_side(
+    recipe: Recipe, baseline: Recipe, run: RunFolder, console: Console, how: dict[str, Any]
+) -> tuple[Result, Result | DivergedError]:
+    """What comes of a run and its baseline, at the same time if there are processors for both."""
+    engine, data_folder = how["engine"], how["data_folder"]
+    threads = max(torch.get_num_threads() // 2, 1) if engine is None else 1
+    diverged = None
+    with ExitStack() as ending:
+        there = engine or ending.enter_context(Processes(1))
+        other = _begun(recipe, baseline, run, console, data_folder, threads)
+        if other is not None:
+            ending.enter_context(other)
+            other.begin(there, data_folder, threads)
+            if engine is None and torch.get_num_threads() == 1:
+                other.wait()
+        own = run_recipe(recipe, run.path, **how)
+        diverged = None if other is None else other.wait()
+    return own, diverged or read_result(RunFolder(run.baseline).result, baseline.code)
+
+
+def _one_by_one(
+    recipe: Recipe, baseline: Recipe, run: RunFolder, console: Console, how: dict[str, Any]
+) -> tuple[Result, Result | DivergedError]:
+    """The same by a team of processes, which work on everything together."""
+    own = run_recipe(recipe, run.path, **how)
+    try:
+        return own, run_recipe(baseline, run.baseline, **how)
+    except DivergedError as error:
+        return own, error
+
+
+class _Beside:
+    """A baseline that is trained beside the run, on an engine; a thread waits for it.
+
+    Whatever ends the block that it is in, it saves and ends.
+    """
+
+    def __init__(self, baseline: Recipe, run: RunFolder, console: Console) -> None:
+        self._baseline = baseline
+        self._folder = run.baseline
+        self._view = TerminalProgress(console, baseline.name, _LINES_EVERY, lines=True)
+        self._stop = StopRequest()
+        self._made: Made = None
+        self._error: BaseException | None = None
+
+    def begin(self, engine: Engine, data_folder: Path | None, threads: int) -> None:
+        """Let it be trained."""
+        self._thread = Thread(target=self._train, args=(engine, data_folder, threads))
+        self._thread.start()
+
+    def _train(self, engine: Engine, data_folder: Path | None, threads: int) -> None:
+        runs = make_runs(
+            [[Order(self._baseline, self._folder.name)]],
+            self._folder.parent,
+            engine,
+            stop=self._stop,
+            hear=lambda _, told: told_on(self._view, told),
+            data_folder=data_folder,
+            threads=threads,
+        )
+        try:
+            [(_, [self._made])] = runs
+        except BaseException as error:
+            self._error = error
+
+    def wait(self) -> DivergedError | None:
+        """Wait for it; if it diverged, that is no reason to lose the run."""
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        return self._made if isinstance(self._made, DivergedError) else None
+
+    def __enter__(self) -> _Beside:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._stop.made = True
+        self._thread.join()
+
+
 def _begun(
-    recipe: Recipe, baseline: Recipe, run: RunFolder, console: Console, data_folder: Path | None
-) -> Worker | None:
-    """A worker that trains the baseline, unless that is done; the run itself is claimed first."""
-    half = max(torch.get_num_threads() // 2, 1)
+    recipe: Recipe,
+    baseline: Recipe,
+    run: RunFolder,
+    console: Console,
+    data_folder: Path | None,
+    threads: int,
+) -> _Beside | None:
+    """The baseline, unless it is done; the run itself is claimed first."""
     beside = RunFolder(run.baseline)
     if not run.is_begun:
         for each in (recipe, baseline):  # before either is trained
@@ -126,33 +209,24 @@ def _begun(
             f"{run.baseline} holds something else to compare with; delete it, or ask for what it is"
         )
     with run.locked():
-        run.claim(recipe, threads=half)  # so that resume finds it while the baseline is trained
+        run.claim(recipe, threads=threads)  # so that resume finds it while the baseline is trained
         run.baseline.mkdir(exist_ok=True)
     if known_result(run.baseline, baseline) is not None:
         return None
     with beside.locked():
-        beside.claim(baseline, threads=half)
+        beside.claim(baseline, threads=threads)
     chain = baseline.chain
     what = "a network is" if chain.chains == 1 else f"{chain.chains} networks are"
     console.print(
         f"{what} trained beside it to compare with, for {chain.epochs} epochs; --baseline none "
         "leaves that out"
     )
-    return Worker(run.baseline, data_folder=data_folder, code=baseline.code, console=console)
+    return _Beside(baseline, run, console)
 
 
 def _is_free(folder: RunFolder, recipe: Recipe) -> bool:
     """Is there nothing but what the recipe left?"""
     return not folder.is_begun or folder.recipe().is_same_run(recipe)
-
-
-def _waited(worker: Worker) -> DivergedError | None:
-    """Wait for a baseline; if it diverged, that is no reason to lose the run."""
-    try:
-        worker.wait()
-    except DivergedError as error:
-        return error
-    return None
 
 
 def _small(given: Ingredients, own: Result) -> Recipe:

@@ -70,9 +70,9 @@ def course_of(run: Path, code: Sequence[str] = ()) -> Course:
     recipe = folder.recipe()
     result = read_result(folder.result, code) if folder.result.is_file() else None
     stages = [folder.stage(f"{prefix}{name}") for prefix, name in _after(recipe, result)]
-    records = folder.chain.history().of_chains(recipe.chain.chains).samples
+    records = folder.chain.history(recipe.chain.chains).samples
     for stage in stages:
-        records = records + stage.history().samples
+        records = records + stage.measured()
     return _course(str(run), recipe, records, result)
 
 

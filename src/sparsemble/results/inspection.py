@@ -77,7 +77,7 @@ def inspect_run(folder: Path, code: Sequence[str] = ()) -> RunView | None:
         recipe.description,
         recipe.seed,
         run.result.exists(),
-        len(list(run.chain.path.glob("sample-*.safetensors"))),
+        sum(len(part.sample_files()) for part in run.chain.parts()),
         {name: len(history.epochs) for name, history in histories.items()},
         sum(len(history.rollbacks) for history in histories.values()),
         sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()),

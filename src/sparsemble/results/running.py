@@ -9,6 +9,7 @@ from pathlib import Path
 from torch import nn
 
 from sparsemble.data import Split
+from sparsemble.engines import Engine
 from sparsemble.ensemble import Budget
 from sparsemble.errors import InputError
 from sparsemble.learning import Learned, learn, plan
@@ -19,6 +20,7 @@ from sparsemble.runs import RunFolder, provenance
 from sparsemble.stages import Callback
 from sparsemble.structure import Layout
 from sparsemble.tasks import Score, Task, task_for
+from sparsemble.team import is_first, team_here
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,7 @@ def run_recipe(
     samples_folder: Path | None = None,
     data_folder: Path | None = None,
     callback: Callback | None = None,
+    engine: Engine | None = None,
 ) -> Result:
     """Run a recipe that names its data and network, in a folder; measure the ensemble.
 
@@ -118,8 +121,12 @@ def run_recipe(
         samples_folder: For samples that several runs share.
         data_folder: Where data sets lie.
         callback: Told what happens.
+        engine: Where its chains and members are worked on, if not here.
     """
-    if (known := known_result(folder, recipe)) is not None:
+    team = team_here()
+    known = known_result(folder, recipe) if is_first() else None
+    known = known if team is None else team.same(known)
+    if known is not None:
         return known
     given = ingredients_of(recipe, data_folder)
     learned = learn(
@@ -133,14 +140,23 @@ def run_recipe(
         validation=given.split.validation,
         callback=callback,
         progress=False,  # the callback shows it, if anyone is to look
+        on=engine,
     )
+    result = _written(given, learned, RunFolder(folder)) if is_first() else None
+    agreed = result if team is None else team.same(result)
+    assert agreed is not None, "the first process has one"
+    return agreed
+
+
+def _written(given: Ingredients, learned: Learned, folder: RunFolder) -> Result:
+    """The ensemble measured, and the result kept in the run's folder."""
     task = learned.ensemble.task
     scores = {
         name: learned.ensemble.evaluate(task.evaluation(part.data, part.name))
         for name, part in given.split.measured.items()
     }
-    result = _measured(recipe, learned, scores, given.split.notes, RunFolder(folder))
-    write_result(result, RunFolder(folder).result)
+    result = _measured(given.recipe, learned, scores, given.split.notes, folder)
+    write_result(result, folder.result)
     return result
 
 

@@ -1,4 +1,4 @@
-"""Checkpointing: a callback that keeps a stage resumable and hands everything on.
+"""Checkpointing: a callback that keeps a part of a stage resumable and hands everything on.
 
 A checkpoint is written with every sample and whenever the last one is older than
 `CHECKPOINT_EVERY` seconds, so that a kill loses at most that.
@@ -7,50 +7,22 @@ A checkpoint is written with every sample and whenever the last one is older tha
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
-from typing import Protocol
+from collections.abc import Callable
 
-from sparsemble.processes.interrupts import StopRequest
-from sparsemble.runs.folder import StageFolder
-from sparsemble.stages import (
-    Callback,
-    ChainState,
-    EpochRecord,
-    History,
-    Rollback,
-    Sample,
-    SampleRecord,
-)
+from sparsemble.processes.interrupts import Stop
+from sparsemble.runs.part_folder import PartFolder
+from sparsemble.stages import Callback, ChainState, EpochRecord, History, Rollback, Sample
 from sparsemble.stages.history import Jump, Record, Shed
 
 CHECKPOINT_EVERY = 45.0
 
 
-class Measuring(Protocol):
-    """Says how good a stage's networks are."""
-
-    def measure(self, sample: Sample) -> Iterable[SampleRecord]:
-        """Take a sample in."""
-        ...
-
-    def undo(self, rollback: Rollback) -> None:
-        """Forget what was thrown away."""
-        ...
-
-
 class Checkpointing(Callback):
-    """Keeps a stage's history in memory and, if there is a folder, everything on disk."""
+    """Keeps a part's history in memory and, if there is a folder, everything on disk."""
 
-    def __init__(
-        self,
-        folder: StageFolder | None,
-        monitor: Measuring,
-        forward: Callback,
-        stop: StopRequest,
-    ) -> None:
+    def __init__(self, folder: PartFolder | None, forward: Callback, stop: Stop) -> None:
         self.history = History()
         self._folder = folder
-        self._monitor = monitor
         self._forward = forward
         self._stop = stop
         self._saved = time.monotonic()
@@ -59,18 +31,18 @@ class Checkpointing(Callback):
         """Where an earlier session stopped and what it had; the trace is cut to that point."""
         if self._folder is None:
             return None, []
+        self._folder.clean()
         state = self._folder.checkpoint()
         self._folder.rewind_trace(state)
         self.history = self._folder.history()
         if state is not None:
             # Samples after the checkpoint, which a kill or a rollback left, are taken again.
-            self._folder.drop_samples(state.numbers["chain"], after=state.numbers["step"])
+            self._folder.drop_samples(after=state.numbers["step"])
         return state, self._folder.samples(state)
 
     def recalled(self, sample: Sample) -> None:
-        """Measure it again, for what comes after it; the trace has it already."""
-        for record in self._monitor.measure(sample):
-            self._forward.measured(record)
+        """It is known already."""
+        self._forward.recalled(sample)
 
     def started(self, stage: str, chain: int, chains: int, done: int, total: int) -> None:
         """A chain begins or goes on."""
@@ -79,9 +51,10 @@ class Checkpointing(Callback):
     def stepped(self, chain: int, step: int, loss: float, save: Callable[[], ChainState]) -> None:
         """Write a checkpoint if the last one is old, or if the run was asked to stop."""
         late = time.monotonic() - self._saved >= CHECKPOINT_EVERY
-        if late or self._stop.made:
+        asked = self._stop.made
+        if late or asked:
             self._checkpoint(save)
-        if self._stop.made:
+        if asked:
             raise KeyboardInterrupt
         self._forward.stepped(chain, step, loss, save)
 
@@ -91,18 +64,11 @@ class Checkpointing(Callback):
         self._forward.epoch_ended(record)
 
     def sampled(self, sample: Sample, save: Callable[[], ChainState]) -> None:
-        """Keep the sample and how it did, then the state after it."""
+        """Keep the sample, then the state after it."""
         if self._folder is not None:
             self._folder.save_sample(sample)
-        for record in self._monitor.measure(sample):
-            self.measured(record)
         self._checkpoint(save)
         self._forward.sampled(sample, save)
-
-    def measured(self, record: SampleRecord) -> None:
-        """One more line of the trace."""
-        self._record(record)
-        self._forward.measured(record)
 
     def jumped(self, jump: Jump) -> None:
         """One more line of the trace."""
@@ -117,10 +83,9 @@ class Checkpointing(Callback):
     def rolled_back(self, rollback: Rollback, save: Callable[[], ChainState]) -> None:
         """Record, and forget what the rollback undid: only once a checkpoint stands before it."""
         self._record(rollback)
-        self._monitor.undo(rollback)
         self._checkpoint(save)
         if self._folder is not None:
-            self._folder.drop_samples(rollback.chain, after=rollback.back_to)
+            self._folder.drop_samples(after=rollback.back_to)
         self._forward.rolled_back(rollback, save)
 
     def _record(self, record: Record) -> None:

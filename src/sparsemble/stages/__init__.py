@@ -11,9 +11,9 @@ from sparsemble.stages.collection import collection_steps
 from sparsemble.stages.divergence import DivergenceSettings
 from sparsemble.stages.history import EpochRecord, History, Jump, Rollback, SampleRecord, Shed
 from sparsemble.stages.pruning import PruneSettings, prune
-from sparsemble.stages.retraining import RetrainSettings, retrain
+from sparsemble.stages.retraining import Retraining, RetrainSettings, retrain
 from sparsemble.stages.samples import Sample
-from sparsemble.stages.sampling import ChainSettings, draw_samples
+from sparsemble.stages.sampling import ChainSettings, Drawing, draw_samples
 from sparsemble.stages.subject import Subject
 
 __all__ = [
@@ -23,11 +23,13 @@ __all__ = [
     "ChainSettings",
     "ChainState",
     "DivergenceSettings",
+    "Drawing",
     "EpochRecord",
     "History",
     "Jump",
     "PruneSettings",
     "RetrainSettings",
+    "Retraining",
     "Rollback",
     "Sample",
     "SampleRecord",

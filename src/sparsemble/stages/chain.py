@@ -35,6 +35,7 @@ from sparsemble.stages.subject import Subject
 from sparsemble.stages.teaching import Teacher
 from sparsemble.structure.costs import FORWARD_AND_BACKWARD
 from sparsemble.tasks import Task
+from sparsemble.team import Team
 
 
 class Chain:
@@ -50,6 +51,7 @@ class Chain:
         teacher: Whose predictions are learned as well.
         clip: Limit of the gradient's norm, before prior and noise.
         autocast: Compute the network in bfloat16 where that is safe.
+        team: The processes that compute the chain together, each on its part of every batch.
         average_every: Keep the mean of the parameters, taken in every so many steps.
         shedding: Makes the subject smaller as units go to zero.
         divergence: When the chain is thrown back.
@@ -68,6 +70,7 @@ class Chain:
         teacher: Teacher | None = None,
         clip: float | None = None,
         autocast: bool = False,
+        team: Team | None = None,
         average_every: int | None = None,
         shedding: Shedding | None = None,
         divergence: DivergenceSettings | None = None,
@@ -82,6 +85,8 @@ class Chain:
         self._teacher = teacher
         self._clip = clip
         self._autocast = autocast
+        self._team = team
+        self._theirs: dict[str, Tensor] = {}
         self._average_every = average_every
         self._shedding = shedding
         self._callback = callback or Callback()
@@ -137,6 +142,7 @@ class Chain:
         epoch, position = divmod(self.step, self._batches.steps)
         began = perf_counter() - self._totals.seconds
         if position == 0:
+            self._theirs = {}
             self._forward.reset()
             if self._teacher is not None:
                 self._teacher.reset()
@@ -164,34 +170,74 @@ class Chain:
 
     def _advance(self, inputs: Inputs, targets: Tensor) -> tuple[float, float]:
         """One step; the loss summed over members, and that of the worst of them."""
-        inputs, targets = inputs.to(self._device), targets.to(self._device)
-        if self._augment is not None:
-            assert isinstance(inputs, Tensor), "several inputs are never perturbed"
-            inputs = self._augment(inputs)
         self._update.set_lr(self._schedule(self.step / self._batches.steps) * self._lr_factor)
         for tensor in self._tensors:
             tensor.grad = None
-        with torch.autocast(inputs.device.type, torch.bfloat16, enabled=self._autocast):
-            outputs = self._forward(inputs)
-            losses = self._task.loss(outputs, targets)
-            if self._teacher is not None:
-                losses = self._teacher.mixed(losses, outputs, inputs, targets)
-        # Members do not share weights: each gets the gradient of its own loss.
-        loss = losses.sum() if losses.ndim else losses
-        loss.backward()
-        gradients = {}
-        for name, parameter in self.parameters.items():
-            if parameter.grad is None:  # not used by this network: only prior and noise move it
-                parameter.grad = torch.zeros_like(parameter)
-            gradients[name] = parameter.grad
+        if self._team is None:
+            losses = self._descend(inputs, targets)
+        else:
+            losses = self._descend_together(inputs, targets, self._team)
+        gradients = self._gradients()
         if self._masks:
             masked = [gradients[name] for name in self._masks]
             torch._foreach_mul_(masked, list(self._masks.values()))
         if self._clip is not None:
             clip_gradients(list(gradients.values()), self._clip, self._batch_dims)
         self._update(self.step + 1, gradients)
-        total = loss.item()
-        return total, float(losses.detach().max()) if losses.ndim else total
+        total = float(losses.sum())
+        return total, float(losses.max()) if losses.ndim else total
+
+    def _descend(self, inputs: Inputs, targets: Tensor) -> Tensor:
+        """The losses of a batch, whose gradients are in the parameters then."""
+        inputs, targets = inputs.to(self._device), targets.to(self._device)
+        if self._augment is not None:
+            assert isinstance(inputs, Tensor), "several inputs are never perturbed"
+            inputs = self._augment(inputs)
+        with torch.autocast(inputs.device.type, torch.bfloat16, enabled=self._autocast):
+            outputs = self._forward(inputs)
+            losses = self._task.loss(outputs, targets)
+            if self._teacher is not None:
+                losses = self._teacher.mixed(losses, outputs, inputs, targets)
+        # Members do not share weights: each gets the gradient of its own loss.
+        losses.sum().backward()
+        return losses.detach()
+
+    def _descend_together(self, inputs: Inputs, targets: Tensor, team: Team) -> Tensor:
+        """The same by a team, whose random numbers depend on the step alone."""
+        whole = self._task.weight(targets)
+        inputs, targets = self._task.part(inputs, targets, team.bounds)
+        share = self._task.weight(targets) / max(whole, 1.0)
+        torch.manual_seed(
+            derive(self.identity.seed, "dropout", self._rollbacks, self.step, team.rank)
+        )
+        if share:
+            losses = self._descend(inputs, targets)
+        else:
+            losses = torch.zeros([self._members] * self._batch_dims, device=self._device)
+        statistics = [own for own in self.others.values() if own.is_floating_point()]
+        team.average([losses, *self._gradients().values(), *statistics], share)
+        carried = self._carried()
+        if carried:
+            self._theirs = {
+                f"{rank}/{name}": tensor
+                for rank, own in enumerate(team.gathered(carried))
+                for name, tensor in own.items()
+            }
+        return losses
+
+    def _gradients(self) -> dict[str, Tensor]:
+        """Of all parameters; of one that this network does not use only prior and noise move it."""
+        for parameter in self._tensors:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+        return {name: own.grad for name, own in self.parameters.items() if own.grad is not None}
+
+    def _carried(self) -> dict[str, Tensor]:
+        """What the network and its teacher carry from batch to batch."""
+        tensors = {f"carried/{name}": tensor for name, tensor in self._forward.state().items()}
+        if self._teacher is not None:
+            tensors |= {f"teacher/{name}": t for name, t in self._teacher.state().items()}
+        return tensors
 
     @property
     def _flops_each(self) -> float:
@@ -327,9 +373,8 @@ class Chain:
         must not undo."""
         held = {**self.parameters, **self.others}
         tensors = {f"parameter/{name}": own.detach().clone() for name, own in held.items()}
-        tensors |= {f"carried/{name}": t.clone() for name, t in self._forward.state().items()}
-        if self._teacher is not None:
-            tensors |= {f"teacher/{name}": t.clone() for name, t in self._teacher.state().items()}
+        tensors |= {name: tensor.clone() for name, tensor in self._carried().items()}
+        tensors |= {f"team/{name}": tensor.clone() for name, tensor in self._theirs.items()}
         sampler = self._update.sampler.state_dict()
         for index, buffers in sampler["state"].items():
             tensors |= {f"sampler/{index}/{name}": b.clone() for name, b in buffers.items()}
@@ -360,9 +405,11 @@ class Chain:
         for number, tensor in state.part("noise").items():
             sampler["noise"][int(number)] = tensor
         self._update.sampler.load_state_dict(sampler)
-        self._forward.restore(state.part("carried"))
+        self._theirs = state.part("team")
+        mine = "" if self._team is None or not self._theirs else f"team/{self._team.rank}/"
+        self._forward.restore(state.part(f"{mine}carried"))
         if self._teacher is not None:
-            self._teacher.restore(state.part("teacher"))
+            self._teacher.restore(state.part(f"{mine}teacher"))
         if self.mean is not None:
             self.mean.restore(state.part("mean"), state.numbers["mean"])
         self.step = state.numbers["step"]

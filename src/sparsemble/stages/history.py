@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 
@@ -141,16 +142,13 @@ class History:
             self.jumps = [r for r in self.jumps if not record.undoes(r)]
             self.sheds = [r for r in self.sheds if not record.undoes(r)]
 
-    def of_chains(self, chains: int) -> History:
-        """The part of the first `chains` chains."""
-        return History(
-            [r for r in self.epochs if r.chain < chains],
-            [r for r in self.samples if r.chain < chains],
-            [r for r in self.rollbacks if r.chain < chains],
-            [r for r in self.jumps if r.chain < chains],
-            [r for r in self.sheds if r.chain < chains],
-            [r for r in self.undone if r.chain < chains],
-        )
+    @classmethod
+    def of(cls, records: Iterable[Record]) -> History:
+        """What records say, in order."""
+        history = cls()
+        for record in records:
+            history.add(record)
+        return history
 
     def __add__(self, other: History) -> History:
         return History(

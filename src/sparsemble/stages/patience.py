@@ -13,7 +13,7 @@ from sparsemble.stages.samples import Sample
 
 
 class Patience:
-    """Judges samples, each once.
+    """Judges the samples of a chain, each once.
 
     Args:
         samples: How many in a row may be no better than the best before; without a number chains
@@ -29,21 +29,17 @@ class Patience:
         # With the sample, so that its identity is not given to another one.
         self._known: dict[int, tuple[Sample, float]] = {}
 
-    def is_exhausted(self, samples: Sequence[Sample], chain: int) -> bool:
-        """Has the chain gone on for long enough without a better sample?"""
+    def is_exhausted(self, samples: Sequence[Sample]) -> bool:
+        """Has a chain gone on for long enough without a better sample?"""
         if self._allowed is None:
             return False
-        own = sorted((s for s in samples if s.chain == chain), key=lambda sample: sample.step)
+        own = sorted(samples, key=lambda sample: sample.step)
         return bool(own) and len(own) - 1 - self._best(own) >= self._allowed
 
     def without_the_worse(self, samples: Sequence[Sample]) -> list[Sample]:
-        """The samples less those that came after the best of a chain whose end they decided."""
-        kept = []
-        for chain in sorted({sample.chain for sample in samples}):
-            own = [sample for sample in samples if sample.chain == chain]
-            ended = self.is_exhausted(own, chain)
-            kept += own[: self._best(own) + 1] if ended else own
-        return kept
+        """A chain's samples less those that came after the best, if they decided its end."""
+        ended = self.is_exhausted(samples)
+        return list(samples[: self._best(samples) + 1] if ended else samples)
 
     def _best(self, own: Sequence[Sample]) -> int:
         figures = [self._figure(sample) for sample in own]

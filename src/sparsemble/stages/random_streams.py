@@ -12,6 +12,8 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
+from sparsemble.devices import denormals_are_flushed
+
 
 class RandomStream:
     """The states of the global generators that computing on `device` may draw from."""
@@ -34,7 +36,7 @@ class RandomStream:
         """
         outer = self._current()
         self._set(self._states)
-        flushed = _denormals_are_flushed()
+        flushed = denormals_are_flushed()
         torch.set_flush_denormal(True)
         self._held = True
         try:
@@ -69,8 +71,3 @@ class RandomStream:
         if self._device.type != "cpu":
             own = states[f"random on {self._device.type}"]
             torch.get_device_module(self._device).set_rng_state(own, self._device)
-
-
-def _denormals_are_flushed() -> bool:
-    half = torch.tensor(torch.finfo(torch.float32).tiny) / 2
-    return float(half) == 0

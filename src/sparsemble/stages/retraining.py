@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -33,6 +34,7 @@ from sparsemble.stages.teaching import Teacher
 from sparsemble.stages.updates import Update
 from sparsemble.structure import Layout
 from sparsemble.tasks import Forward, Task
+from sparsemble.team import Team
 
 
 class RetrainSettings(Settings):
@@ -81,21 +83,9 @@ class _Group:
             member.eval()
 
 
-def retrain(
-    members: Sequence[Member],
-    task: Task,
-    batches: Batches,
-    prior: Prior,
-    settings: RetrainSettings,
-    *,
-    samples: Sequence[Member] = (),
-    stage: str = "retrain",
-    seed: int = 0,
-    callback: Callback | None = None,
-    collected: Sequence[Sample] = (),
-    resume: ChainState | None = None,
-) -> None:
-    """Retrain `members` in place.
+@dataclass(frozen=True)
+class Retraining:
+    """Stage 2 made ready: members that share no computation can be retrained by themselves.
 
     Args:
         members: Pruned and compact networks, changed in place.
@@ -107,37 +97,135 @@ def retrain(
             says so.
         stage: What traces call it.
         seed: Of dropout and of the order of data after a rollback.
-        callback: Told what happens.
-        collected: What a stopped run of the same members had finished.
-        resume: The state of what was under way in it.
+        team: The processes that compute every group together.
     """
-    if not members:
-        raise InputError("there are no members to retrain")
-    if settings.taught and not samples:
-        raise InputError(
-            f"targets = {settings.targets!r} needs the samples whose predictions count"
-        )
-    callback = callback or Callback()
-    teacher = Teacher(samples, task, settings.taught) if settings.taught else None
-    finished = {sample.chain: sample for sample in collected}
-    total = settings.epochs * batches.steps
-    groups = retrained_together(members)
-    for number, group in enumerate(groups):
-        trained = _stacked(group, task) if Stack.fits(group) else _alone(group, task)
-        identity = ChainIdentity(stage, number, derive(seed, stage, number))
-        chain = _chain(trained, identity, task, batches, prior, settings, teacher, callback)
-        if number in finished:
-            chain.move_to(finished[number].parameters)
+
+    members: Sequence[Member]
+    task: Task
+    batches: Batches
+    prior: Prior
+    settings: RetrainSettings
+    samples: Sequence[Member] = ()
+    stage: str = "retrain"
+    seed: int = 0
+    team: Team | None = None
+
+    def __post_init__(self) -> None:
+        if not self.members:
+            raise InputError("there are no members to retrain")
+        if self.settings.taught and not self.samples:
+            raise InputError(
+                f"targets = {self.settings.targets!r} needs the samples whose predictions count"
+            )
+
+    @property
+    def parts(self) -> int:
+        """The groups of members that are one computation each."""
+        return len(self.groups)
+
+    @cached_property
+    def groups(self) -> list[Sequence[Member]]:
+        """They."""
+        return retrained_together(self.members)
+
+    @cached_property
+    def _teacher(self) -> Teacher | None:
+        taught = self.settings.taught
+        return Teacher(self.samples, self.task, taught) if taught else None
+
+    def is_done(self, number: int, collected: Sequence[Sample]) -> bool:
+        """Has a group been retrained?"""
+        return bool(collected)
+
+    def run(
+        self,
+        number: int,
+        callback: Callback | None = None,
+        collected: Sequence[Sample] = (),
+        resume: ChainState | None = None,
+    ) -> list[Sample]:
+        """Retrain a group in place; what its weights are then is returned as one sample.
+
+        Args:
+            number: Which group.
+            callback: Told what happens.
+            collected: What was returned, if that is known already.
+            resume: The state of what was stopped.
+        """
+        callback = callback or Callback()
+        group, total = self.groups[number], self.settings.epochs * self.batches.steps
+        trained = _stacked(group, self.task) if Stack.fits(group) else _alone(group, self.task)
+        chain = self._chain(trained, number, callback)
+        if collected:
+            chain.move_to(collected[0].parameters)
             trained.finish()
-            callback.recalled(finished[number])
-            continue
-        if resume is not None and resume.numbers["chain"] == number:
+            callback.recalled(collected[0])
+            return list(collected)
+        if resume is not None:
             chain.resume(resume)
-        callback.started(stage, number, len(groups), chain.step, total)
+        callback.started(self.stage, number, self.parts, chain.step, total)
         while not chain.run(total):
             pass  # thrown back by a divergence, which the callback was told
         trained.finish()
-        callback.sampled(Sample(number, total, held_by(chain)), chain.state)
+        sample = Sample(number, total, held_by(chain))
+        callback.sampled(sample, chain.state)
+        return [sample]
+
+    def _chain(self, group: _Group, number: int, callback: Callback) -> Chain:
+        """The chain that retrains a group, before its first step."""
+        settings, task = self.settings, self.task
+        sampler = SGLD(
+            group.parameters.values(),
+            settings.schedule(0),
+            num_data=self.batches.num_data,
+            temperature=0.0,
+        )
+        bound = self.prior.bind(
+            group.layout,
+            group.parameters,
+            sizes=group.members[0].origin.group_sizes,
+            batch_dims=group.batch_dims,
+        )
+        return Chain(
+            ChainIdentity(self.stage, number, derive(self.seed, self.stage, number)),
+            Subject(
+                group.parameters,
+                group.forward,
+                Update(sampler, bound),
+                sum(member.cost.flops for member in group.members),
+                group.others,
+                group.masks,
+                group.batch_dims,
+            ),
+            task=task,
+            batches=self.batches,
+            schedule=settings.schedule,
+            augment=None if settings.augment is None else task.augmentation(settings.augment),
+            teacher=self._teacher,
+            clip=settings.clip,
+            autocast=settings.autocast,
+            team=self.team,
+            divergence=settings.divergence,
+            callback=callback,
+        )
+
+
+def retrain(
+    members: Sequence[Member],
+    task: Task,
+    batches: Batches,
+    prior: Prior,
+    settings: RetrainSettings,
+    *,
+    samples: Sequence[Member] = (),
+    stage: str = "retrain",
+    seed: int = 0,
+    callback: Callback | None = None,
+) -> None:
+    """Retrain members in place by a `Retraining`, which explains the arguments."""
+    work = Retraining(members, task, batches, prior, settings, samples, stage, seed)
+    for number in range(work.parts):
+        work.run(number, callback)
 
 
 def retrained_together(members: Sequence[Member]) -> list[Sequence[Member]]:
@@ -173,50 +261,4 @@ def _stacked(members: Sequence[Member], task: Task) -> _Group:
         1,
         Forward(stack),
         stack.write_back,
-    )
-
-
-def _chain(
-    group: _Group,
-    identity: ChainIdentity,
-    task: Task,
-    batches: Batches,
-    prior: Prior,
-    settings: RetrainSettings,
-    teacher: Teacher | None,
-    callback: Callback,
-) -> Chain:
-    """The chain that retrains one group, before its first step."""
-    sampler = SGLD(
-        group.parameters.values(),
-        settings.schedule(0),
-        num_data=batches.num_data,
-        temperature=0.0,
-    )
-    bound = prior.bind(
-        group.layout,
-        group.parameters,
-        sizes=group.members[0].origin.group_sizes,
-        batch_dims=group.batch_dims,
-    )
-    return Chain(
-        identity,
-        Subject(
-            group.parameters,
-            group.forward,
-            Update(sampler, bound),
-            sum(member.cost.flops for member in group.members),
-            group.others,
-            group.masks,
-            group.batch_dims,
-        ),
-        task=task,
-        batches=batches,
-        schedule=settings.schedule,
-        augment=None if settings.augment is None else task.augmentation(settings.augment),
-        teacher=teacher,
-        clip=settings.clip,
-        autocast=settings.autocast,
-        divergence=settings.divergence,
-        callback=callback,
     )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any, Self
 
 import torch
@@ -34,6 +36,7 @@ from sparsemble.stages.subject import Subject, learning_part
 from sparsemble.stages.updates import PriorStep, Update
 from sparsemble.structure import Layout
 from sparsemble.tasks import Task
+from sparsemble.team import Team
 
 
 class ChainSettings(Settings):
@@ -100,6 +103,113 @@ class ChainSettings(Settings):
         )
 
 
+@dataclass(frozen=True)
+class Drawing:
+    """Stage 1 made ready: each of its chains can be run by itself, in any process.
+
+    Args:
+        network: A module, whose weights are where the first chain starts, or a function that makes
+            a freshly initialised one.
+        layout: Its layout, with the groups that the prior needs.
+        task: What is learned; `task.training(data).task` knows the data.
+        batches: The training data in mini-batches.
+        prior: Over the weights.
+        settings: How the posterior is sampled.
+        seed: Everything random follows from it.
+        device: Where to compute; samples are kept in main memory.
+        judge: How good a sample is on validation data, lower being better; `patience` needs it.
+        team: The processes that compute every chain together.
+    """
+
+    network: NetworkSource
+    layout: Layout
+    task: Task
+    batches: Batches
+    prior: Prior
+    settings: ChainSettings
+    seed: int = 0
+    device: str | torch.device = "cpu"
+    judge: Callable[[Sample], float] | None = None
+    team: Team | None = None
+
+    @property
+    def parts(self) -> int:
+        """The chains."""
+        return self.settings.chains
+
+    @cached_property
+    def steps(self) -> tuple[int, ...]:
+        """After which each chain gives a sample."""
+        return self.settings.steps_to_collect(self.batches.steps)
+
+    def is_done(self, number: int, collected: Sequence[Sample]) -> bool:
+        """Has a chain given all samples that it ever will?"""
+        return _next(self.steps, collected) is None
+
+    def run(
+        self,
+        number: int,
+        callback: Callback | None = None,
+        collected: Sequence[Sample] = (),
+        resume: ChainState | None = None,
+    ) -> list[Sample]:
+        """Run a chain to its end and return its samples, in order.
+
+        Args:
+            number: Which chain.
+            callback: Told what happens.
+            collected: Samples that it had taken before it was stopped.
+            resume: Its state then.
+        """
+        callback = callback or Callback()
+        steps, patience = self.steps, Patience(self.settings.patience, self.judge)
+        samples = [sample for sample in collected if sample.step in set(steps)]
+        for sample in samples:
+            callback.recalled(sample)
+        if _next(steps, samples) is None or patience.is_exhausted(samples):
+            return patience.without_the_worse(samples)
+        whole, chain, shedding = self._begun(number, callback)
+        if resume is not None:
+            chain.resume(resume)
+        _check_complete(steps, samples, chain)
+        callback.started("chain", number, self.parts, chain.step, steps[-1])
+        while (step := _next(steps, samples)) is not None:
+            if patience.is_exhausted(samples):
+                break
+            if chain.mean is not None:
+                chain.mean.begin(max(step - self.settings.interval * self.batches.steps, 0))
+            if chain.run(step):
+                now = whole if shedding is None else shedding.member
+                parameters = _collected(chain, now, self.task, self.batches, callback)
+                units = {} if now.layout.sizes == self.layout.sizes else now.origin.units
+                sample = Sample(number, step, parameters, units)
+                samples.append(sample)
+                callback.sampled(sample, chain.state)
+            else:
+                # What was sampled on the way to a divergence is no sample of the posterior.
+                samples = [sample for sample in samples if sample.step <= chain.step]
+        return patience.without_the_worse(sorted(samples, key=lambda sample: sample.step))
+
+    def _begun(self, number: int, callback: Callback) -> tuple[Member, Chain, Shedding | None]:
+        """The whole network, its chain before the first step, and what makes it smaller."""
+        device, seed = usable_device(self.device), derive(self.seed, "chain", number)
+        moving = self.task.prepared(initial_network(self.network, number, seed)).to(device)
+        check_plain(moving)
+        whole = Member.dense(moving, self.layout).to(device)
+        identity = ChainIdentity("chain", number, seed)
+        chain, shedding = _started(
+            whole,
+            self.task,
+            self.batches,
+            self.prior,
+            self.settings,
+            identity,
+            callback,
+            self.team,
+        )
+        return whole, chain, shedding
+
+
 def draw_samples(
     network: NetworkSource,
     layout: Layout,
@@ -115,71 +225,29 @@ def draw_samples(
     collected: Sequence[Sample] = (),
     resume: ChainState | None = None,
 ) -> list[Sample]:
-    """Run the chains one after the other and return their samples, in order.
+    """Run the chains of a `Drawing`, one after the other, and return their samples, in order.
 
-    Args:
-        network: A module, whose weights are where the first chain starts, or a function that makes
-            a freshly initialised one.
-        layout: Its layout, with the groups that the prior needs.
-        task: What is learned; `task.training(data).task` knows the data.
-        batches: The training data in mini-batches.
-        prior: Over the weights.
-        settings: How the posterior is sampled.
-        seed: Everything random follows from it.
-        device: Where to compute; samples are kept in main memory.
-        callback: Told what happens.
-        judge: How good a sample is on validation data, lower being better; `patience` needs it.
-        collected: Samples of a stopped run to go on with.
-        resume: The state of the chain that was under way in it.
+    `Drawing` and its `run` explain the arguments; what was `collected` may be of all chains, the
+    state to `resume` is that of one.
     """
-    callback = callback or Callback()
-    device = usable_device(device)
-    samples = list(collected)
-    for sample in samples:
-        callback.recalled(sample)
-    steps = settings.steps_to_collect(batches.steps)
-    patience = Patience(settings.patience, judge)
-    for number in range(settings.chains):
-        if _next(steps, samples, number) is None or patience.is_exhausted(samples, number):
-            continue
-        chain_seed = derive(seed, "chain", number)
-        moving = task.prepared(initial_network(network, number, chain_seed)).to(device)
-        check_plain(moving)
-        whole = Member.dense(moving, layout).to(device)
-        identity = ChainIdentity("chain", number, chain_seed)
-        chain, shedding = _started(whole, task, batches, prior, settings, identity, callback)
-        if resume is not None and resume.numbers["chain"] == number:
-            chain.resume(resume)
-        _check_complete(steps, samples, chain)
-        callback.started("chain", number, settings.chains, chain.step, steps[-1])
-        while (step := _next(steps, samples, number)) is not None:
-            if patience.is_exhausted(samples, number):
-                break
-            if chain.mean is not None:
-                chain.mean.begin(max(step - settings.interval * batches.steps, 0))
-            if chain.run(step):
-                now = whole if shedding is None else shedding.member
-                parameters = _collected(chain, now, task, batches, callback)
-                units = {} if now.layout.sizes == layout.sizes else now.origin.units
-                sample = Sample(number, step, parameters, units)
-                samples.append(sample)
-                callback.sampled(sample, chain.state)
-            else:
-                # What was sampled on the way to a divergence is no sample of the posterior.
-                samples = [s for s in samples if s.chain != number or s.step <= chain.step]
-    ordered = sorted(samples, key=lambda sample: (sample.chain, sample.step))
-    return patience.without_the_worse(ordered)
+    drawing = Drawing(network, layout, task, batches, prior, settings, seed, device, judge)
+    samples = []
+    for number in range(drawing.parts):
+        known = [sample for sample in collected if sample.chain == number]
+        its_own = resume is not None and resume.numbers["chain"] == number
+        samples += drawing.run(number, callback, known, resume if its_own else None)
+    return samples
 
 
-def _next(steps: Sequence[int], samples: Sequence[Sample], chain: int) -> int | None:
+def _next(steps: Sequence[int], samples: Sequence[Sample]) -> int | None:
     """The first step at which the chain still owes a sample."""
-    taken = {sample.step for sample in samples if sample.chain == chain}
+    taken = {sample.step for sample in samples}
     return next((step for step in steps if step not in taken), None)
 
 
 def _check_complete(steps: Sequence[int], samples: Sequence[Sample], chain: Chain) -> None:
     """A resumed chain cannot take samples of steps that lie behind it."""
-    owed = _next(steps, samples, chain.identity.number)
+    owed = _next(steps, samples)
     if owed is not None and owed < chain.step:
         raise CorruptFileError(
             f"the sample of step {owed} of chain {chain.identity.number} is missing, and the chain "
@@ -195,6 +263,7 @@ def _started(
     settings: ChainSettings,
     identity: ChainIdentity,
     callback: Callback,
+    team: Team | None,
 ) -> tuple[Chain, Shedding | None]:
     """A chain of the network's parameters before its first step, and what makes it smaller."""
 
@@ -222,6 +291,7 @@ def _started(
         augment=None if settings.augment is None else task.augmentation(settings.augment),
         clip=settings.clip,
         autocast=settings.autocast,
+        team=team,
         average_every=settings.average_every if settings.collection == "means" else None,
         shedding=shedding,
         divergence=settings.divergence,

@@ -56,7 +56,7 @@ def stage_traces(run: FinishedRun) -> tuple[StageTrace, ...]:
     """The stages that left a trace."""
     how = run.recipe.chain
     stages = []
-    history = run.folder.chain.history().of_chains(how.chains)
+    history = run.folder.chain.history(how.chains)
     if history.epochs:
         steps = run.steps
         chains = _chains(history.epochs)

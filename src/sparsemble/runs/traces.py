@@ -1,0 +1,69 @@
+"""Records as lines of text, each with a checksum of its own, so that a file of them can grow."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable
+from dataclasses import asdict
+from math import isfinite, nan
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from sparsemble.errors import CorruptFileError
+from sparsemble.stages.history import EpochRecord, Jump, Record, Rollback, SampleRecord, Shed
+
+_KINDS: dict[str, type[Record]] = {
+    "epoch": EpochRecord,
+    "sample": SampleRecord,
+    "jump": Jump,
+    "shed": Shed,
+    "rollback": Rollback,
+}
+"""What a line can be."""
+
+
+def as_line(record: Record) -> str:
+    """A record with its checksum."""
+    kind = next(name for name, known in _KINDS.items() if isinstance(record, known))
+    text = json.dumps({"kind": kind, **_without_nan(asdict(record))})
+    return f"{_checksum(text)} {text}\n"
+
+
+def lines_of(file: Path) -> list[str]:
+    """The whole lines of a file that may not be there."""
+    if not file.exists():
+        return []
+    text = file.read_text(errors="replace")
+    # A kill can leave half a line at the end; it belongs to no checkpoint.
+    return text[: text.rfind("\n") + 1].splitlines()
+
+
+def records_in(file: Path) -> Iterable[Record]:
+    """What the lines of a file say."""
+    for line in lines_of(file):
+        try:
+            checksum, _, text = line.partition(" ")
+            if checksum != _checksum(text):
+                raise ValueError
+            fields = json.loads(text)
+            kind = _KINDS[fields.pop("kind")]
+            record = TypeAdapter(kind).validate_python(asdict(kind(**_with_nan(fields))))
+        except (ValueError, TypeError, KeyError, AttributeError):
+            raise CorruptFileError(f"{file} has a damaged line: {line[:80]!r}") from None
+        yield record
+
+
+def _checksum(text: str) -> str:
+    return f"{zlib.crc32(text.encode()):08x}"
+
+
+def _without_nan(fields: dict[str, Any]) -> dict[str, Any]:
+    """JSON has no NaN and no infinity."""
+    return {k: None if isinstance(v, float) and not isfinite(v) else v for k, v in fields.items()}
+
+
+def _with_nan(fields: dict[str, Any]) -> dict[str, Any]:
+    return {k: nan if v is None else v for k, v in fields.items()}
