@@ -14,7 +14,7 @@ import torch
 from sparsemble.errors import SparsembleError
 from sparsemble.recipes import load_recipe
 from sparsemble.results import run_recipe
-from sparsemble.runs.folder import StageFolder
+from sparsemble.runs import PartFolder
 
 RECIPE = "mnist-sgld-gsp-96"
 SHORTER = {"chain.epochs": 18, "chain.burn_in": 9, "chain.interval": 3, "retrain.epochs": 10}
@@ -47,11 +47,11 @@ def measure() -> None:
     torch.set_num_threads(1)
     stopwatch = Stopwatch()
     writing = {
-        name: stopwatch.around(getattr(StageFolder, name))
+        name: stopwatch.around(getattr(PartFolder, name))
         for name in ("save_checkpoint", "save_sample", "record")
     }
     start = time.perf_counter()
-    with tempfile.TemporaryDirectory() as folder, patch.multiple(StageFolder, **writing):
+    with tempfile.TemporaryDirectory() as folder, patch.multiple(PartFolder, **writing):
         try:
             run_recipe(load_recipe(RECIPE, SHORTER), Path(folder))
         except SparsembleError as error:

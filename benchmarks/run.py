@@ -2,8 +2,8 @@
 
 Every ratio is measured in one run, alternating, as a median of several, each side at its better
 number of threads (1 or 2). Run it on a machine that does nothing else. With arguments only the
-named parts are measured: `feedforward`, `language`, `lstm`, `traced`, `deployed`, `checkpoints`,
-`starting`.
+named parts are measured: `feedforward`, `language`, `lstm`, `traced`, `deployed`, `serving`,
+`jobs`, `checkpoints`, `starting`.
 `--keep` also writes the ratios to `results/benchmarks.json` and from there into docs/results.md.
 """
 
@@ -16,6 +16,7 @@ from pathlib import Path
 import checkpoints
 import deployed
 import feedforward
+import jobs
 import kept
 import language
 import lstm
@@ -23,12 +24,16 @@ import starting
 import timing
 import traced
 
+import serving
+
 PARTS = {
     "feedforward": feedforward.measure,
     "language": language.measure,
     "lstm": lstm.measure,
     "traced": traced.measure,
     "deployed": deployed.measure,
+    "serving": serving.measure,
+    "jobs": jobs.measure,
     "checkpoints": checkpoints.measure,
     "starting": starting.measure,
 }
