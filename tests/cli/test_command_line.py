@@ -94,7 +94,7 @@ def test_learn_leaves_a_run_folder_and_goes_on_in_it(tmp_path, command):
         (["learn", "digits", "--set", "prune.sparsitty=0.5"], "did you mean 'sparsity'?"),
         (["learn", "digits", "--set", "chain.sampler.temperature=-1"], "temperature = -1"),
         (["learn", "digits", "--set", "nonsense"], "write KEY=VALUE"),
-        (["learn", "missing.toml"], "missing.toml: cannot be read"),
+        (["learn", "missing.toml"], "missing.toml does not exist"),
         (["reproduce", "mnist", "--row", "mnist-x"], "no row 'mnist-x'"),
         (["search", "missing.toml"], "search file missing.toml"),
         (["recipes", "nothing"], "no built-in recipe 'nothing'"),

@@ -70,11 +70,16 @@ def test_a_table_alone_is_enough(tmp_path, command, monkeypatch):
     assert "runs/people holds another run: its data differs; use another folder" in said
 
 
-def test_a_run_resumes_from_its_folder_alone(run, command, monkeypatch, tmp_path):
+def test_a_run_resumes_from_its_folder_and_the_table_named_again(
+    run, command, monkeypatch, tmp_path
+):
     monkeypatch.chdir(tmp_path)
     before = (run / "ensemble" / "manifest.json").read_bytes()
     (run / "result.json").unlink()
-    code, out, _ = command("resume", run)
+    code, _, said = command("resume", run)
+    assert code == 2
+    assert f"reads files outside of it: if you mean these, say --read {PEOPLE}" in said
+    code, out, _ = command("resume", run, "--read", PEOPLE)
     assert code == 0
     assert "saved in" in out
     assert (run / "ensemble" / "manifest.json").read_bytes() == before

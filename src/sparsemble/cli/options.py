@@ -46,6 +46,12 @@ Code = Annotated[
     list[str] | None,
     typer.Option("--code", metavar="MODULE:NAME", help="Code of your own that may be run."),
 ]
+Read = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--read", metavar="PATH", help="A file or folder that the run's recipe may read data from."
+    ),
+]
 Unseen = Annotated[
     str | None,
     typer.Option(

@@ -16,6 +16,7 @@ from sparsemble.cli.options import (
     Jobs,
     On,
     Quiet,
+    Read,
     Threads,
     Unseen,
     check_alone,
@@ -158,25 +159,27 @@ def _planned(
 def resume(
     folder: Annotated[Path, typer.Argument(help="The run folder.")],
     code: Code = None,
+    read: Read = None,
     jobs: Jobs = None,
     on: On = None,
     data: DataFolder = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Go on with a run that was stopped or killed; nothing but its folder is needed.
+    """Go on with a run that was stopped or killed; its folder holds all that is needed.
 
-    Only code of your own, if the recipe names some, must be named again with --code.
+    Code and files of your own, if the recipe names some, are named again, with --code and --read: a
+    run folder may come from anybody.
 
     Example: sparsemble resume runs/digits
     """
-    from sparsemble.recipes.code import check_named
+    from sparsemble.recipes.trust import check_named
     from sparsemble.runs.folder import RunFolder
 
     train_with(None)  # as many threads as it was begun with
     run = RunFolder(folder, code=code or ())
     recipe = run.recipe()
-    check_named(recipe.code, code or (), str(folder))
+    check_named(recipe, str(folder), code=code or (), files=read or ())
     with engine_from(jobs, on) as engine:
         _run(
             recipe,
@@ -227,7 +230,9 @@ def _run(
     except KeyboardInterrupt:
         message = "stopped; repeat the command"
         if (folder / "run.json").exists():
-            again = " ".join([str(folder), *(f"--code {path}" for path in recipe.code)])
+            named = [f"--code {path}" for path in recipe.code]
+            named += [f"--read {path}" for path in recipe.files]
+            again = " ".join([str(folder), *named])
             message = f"stopped and saved; go on with: sparsemble resume {again}"
         raise InterruptedRunError(message) from None
     if not is_first():

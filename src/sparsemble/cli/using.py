@@ -12,6 +12,7 @@ from sparsemble.cli.options import (
     AsJson,
     Code,
     DataFolder,
+    Read,
     Saved,
     Threads,
     Unseen,
@@ -149,6 +150,7 @@ def merge(
         typer.Option("--on", help="Data to choose by; default: what the runs set aside for it."),
     ] = None,
     code: Code = None,
+    read: Read = None,
     data: DataFolder = None,
     threads: Threads = None,
     as_json: AsJson = False,
@@ -164,7 +166,7 @@ def merge(
     if (out / "run.json").is_file():
         raise InputError(f"{out} holds a run and its own ensemble; use another folder (--out)")
     limits = None if budget is None else parsed_budget(budget)
-    merged = merge_runs(runs, limits, on=on, data_folder=data, code=code or ())
+    merged = merge_runs(runs, limits, on=on, data_folder=data, code=code or (), files=read or ())
     table = merged.table()
     merged.ensemble.save(out)
     if as_json:

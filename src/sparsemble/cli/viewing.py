@@ -13,6 +13,7 @@ from sparsemble.cli.options import (
     AsJson,
     Code,
     DataFolder,
+    Read,
     Saved,
     Threads,
     print_json,
@@ -170,6 +171,7 @@ def report(
         Path | None, typer.Option("--pictures", help="Folder for its charts as SVG files, too.")
     ] = None,
     code: Code = None,
+    read: Read = None,
     threads: Threads = None,
 ) -> None:
     """Explain a finished run in one HTML file: figures, structure, doubts, what to change.
@@ -179,4 +181,14 @@ def report(
     from sparsemble.reports import write_report
 
     use_threads(threads)
-    print(write_report(run, out, data, samples_folder=samples, code=code or (), pictures=pictures))
+    print(
+        write_report(
+            run,
+            out,
+            data,
+            samples_folder=samples,
+            code=code or (),
+            files=read or (),
+            pictures=pictures,
+        )
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
@@ -82,6 +84,14 @@ class Scaling(nn.Module):
             return cls.standard(values)  # something large that says nothing
         return cls(varying.mean(), 1 / varying.std(correction=0))
 
+    def fits(self, shape: Sequence[int] | None) -> bool:
+        """Can values of this shape, if it is known, be scaled there and back?"""
+        both = (self.shift, self.factor)
+        if not all(own.is_floating_point() and bool(own.isfinite().all()) for own in both):
+            return False
+        wide = shape is None or all(_spreads(own.shape, shape) for own in both)
+        return wide and bool((self.factor != 0).all())
+
     def same_as(self, other: Scaling) -> bool:
         """Do both change values in the same way?"""
         return torch.equal(self.shift, other.shift) and torch.equal(self.factor, other.factor)
@@ -111,6 +121,14 @@ class Scaling(nn.Module):
 def _is_other(values: Tensor, number: float) -> bool:
     """Is any of the values another number? Asked at every prediction: one value is quickly told."""
     return values.item() != number if values.ndim == 0 else bool((values != number).any())
+
+
+def _spreads(own: Sequence[int], shape: Sequence[int]) -> bool:
+    """Does a tensor of the one shape broadcast to the other?"""
+    ending = shape[len(shape) - len(own) :] if len(own) <= len(shape) else ()
+    return len(own) == len(ending) and all(
+        n in (1, wanted) for n, wanted in zip(own, ending, strict=True)
+    )
 
 
 def _at(values: Tensor, share: float) -> Tensor:

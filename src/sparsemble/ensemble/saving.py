@@ -9,6 +9,7 @@ from fixed tables, or from what the caller passes; it never runs code from a fil
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -28,12 +29,14 @@ from sparsemble.programs import Program
 from sparsemble.programs.writing import blueprint_from_json, blueprint_to_json
 from sparsemble.settings import Settings
 from sparsemble.store import (
+    RAISED_BY,
     StreamReader,
     StreamWriter,
     inside,
     pack,
     read_json,
     read_tensors,
+    tensor_bytes,
     tensor_digest,
     unpack,
     write_json,
@@ -214,13 +217,39 @@ def _rebuilt(
     for name in task.scalings:
         # Version 1 has one scaling, without a name.
         prefix = f"{name} " if f"{name} shift" in tensors else ""
-        scalings[name] = Scaling(tensors.pop(f"{prefix}shift"), tensors.pop(f"{prefix}factor"))
+        found = Scaling(tensors.pop(f"{prefix}shift"), tensors.pop(f"{prefix}factor"))
+        if not found.fits(task.scaled_shapes[name]):
+            raise CorruptFileError(f"the scaling of the {name} does not fit them")
+        scalings[name] = found
+    _check_amounts(manifest, tensors)
     streams = StreamReader(tensors)
     members = [
         _read_member(manifest, entry, streams, factory, layout) for entry in manifest.members
     ]
     streams.finish()
     return Ensemble(members, task.scaled_by(scalings))
+
+
+def _check_amounts(manifest: Manifest, tensors: Mapping[str, Tensor]) -> None:
+    """Nothing is made of an ensemble that would be more than its file can fill, or memory hold.
+
+    A masked weight takes a bit of the file; the units of a space have at least one weight each.
+    """
+    stored = sum(tensor.numel() for tensor in tensors.values())
+    counts = []
+    for entry in manifest.members:
+        sizes = [length for shape in entry.shapes.values() for length in shape]
+        counts += [math.prod(shape) for shape in entry.shapes.values()]
+        most = max(sizes, default=0)
+        if min(sizes, default=0) < 0 or any(count > most for count in entry.units.values()):
+            raise CorruptFileError("a member has units without weights, or shapes below zero")
+    width = max((tensor.element_size() for tensor in tensors.values()), default=1)
+    if sum(counts) > 8 * stored:
+        raise CorruptFileError("the members would have more weights than the file holds")
+    if sum(counts) * width > tensor_bytes():
+        raise CorruptFileError(
+            f"the members would take {sum(counts) * width / 1e9:.1f} GB; {RAISED_BY}"
+        )
 
 
 def _check_class(own: type[Task], kind: str) -> None:

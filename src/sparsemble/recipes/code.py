@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from torch import nn
@@ -35,13 +35,3 @@ def made_by(path: str) -> tuple[nn.Module, Layout | None]:
     if not isinstance(network, nn.Module) or not isinstance(layout, Layout | None):
         raise InputError(f"{path} must return a torch module, or a pair of that and its Layout")
     return network, layout
-
-
-def check_named(needed: Sequence[str], named: Sequence[str], source: str) -> None:
-    """Raise `InputError` unless the caller named all the code that `source` would run."""
-    missing = [path for path in needed if path not in named]
-    if missing:
-        raise InputError(
-            f"{source} runs code of your own: name it with "
-            + " ".join(f"--code {path}" for path in missing)
-        )

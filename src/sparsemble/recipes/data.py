@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
 
@@ -30,6 +30,8 @@ class NamedData(Settings):
     validation: Annotated[int, Field(ge=0)] = 0
     """Training examples, the last ones, that figures come from instead of the test set, as in a
     search."""
+
+    places: ClassVar[tuple[Path, ...]] = ()
 
     def load(self, folder: Path | None = None) -> Split:
         """Training set, and the set that results are measured on."""
@@ -77,6 +79,13 @@ class TextData(Settings):
             )
         return self
 
+    @property
+    def places(self) -> tuple[Path, ...]:
+        """The files and folders that it reads."""
+        if self.files is None:
+            return () if self.path is None else (self.path,)
+        return (self.files.train, self.files.validation, self.files.test)
+
     def load(self, folder: Path | None = None) -> Split:
         """The text in its parts."""
         place = self.path if self.files is None else dict(self.files)
@@ -102,6 +111,8 @@ class CustomData(Settings):
     """Training examples that become the test set, as in a search."""
     measure: Measure = "test"
     """Of data that know their parts: measure on the validation part alone, as in a search."""
+
+    places: ClassVar[tuple[Path, ...]] = ()
 
     def load(self, folder: Path | None = None) -> Split:
         """What the function returns, in parts; the task checks it."""
@@ -146,6 +157,11 @@ class TableData(Choices):
     @classmethod
     def _one_is_a_list(cls, target: Any) -> Any:
         return (target,) if isinstance(target, str) else target
+
+    @property
+    def places(self) -> tuple[Path, ...]:
+        """The files that it reads."""
+        return self.files if self.test is None else (*self.files, self.test)
 
     def load(self, folder: Path | None = None) -> Split:
         """Training and test rows, and what was found in the columns."""

@@ -20,6 +20,8 @@ from sparsemble.priors import AnyPrior
 from sparsemble.recipes.networks import AnyNetwork
 from sparsemble.recipes.recipe import Recipe
 from sparsemble.samplers import AnySampler, AnySchedule
+from sparsemble.store.limits import RECIPE_BYTES
+from sparsemble.store.reading import read_text
 from sparsemble.tables.files import ENDINGS
 from sparsemble.tasks import AnyTask
 
@@ -84,9 +86,9 @@ def recipe_from(
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"recipe {path}: cannot be read ({error})") from None
+        return read_text(path, RECIPE_BYTES)
+    except InputError as error:
+        raise InputError(f"recipe {error}") from None
 
 
 def recipe_fields(source: str | Path) -> dict[str, Any]:

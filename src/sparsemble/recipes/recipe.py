@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema, model_validator
@@ -114,6 +115,11 @@ class Recipe(Settings):
     def code(self) -> tuple[str, ...]:
         """Import paths of the user's own code that the recipe names."""
         return tuple(dict.fromkeys(named_code(self.model_dump(mode="json"))))
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Files and folders of the user's that its data are read from."""
+        return () if self.data is None else self.data.places
 
 
 def named_code(fields: Any, key: str = "") -> Iterator[str]:

@@ -51,13 +51,22 @@ def collect(
     samples_folder: Path | None = None,
     data_folder: Path | None = None,
     code: Sequence[str] = (),
+    files: Sequence[Path] = (),
     without: Path | None = None,
 ) -> Facts:
     """Measure a finished run; anything that is none raises `InputError`.
 
-    `without` is a file of the folder not to be listed: the report that is being written.
+    Args:
+        path: Its folder.
+        samples_folder: Where its samples lie, if runs share them.
+        data_folder: Where data sets lie.
+        code: The user's own functions that its recipe may call.
+        files: Files, or folders that hold them, which its recipe may read data from.
+        without: A file of the folder not to be listed: the report that is being written.
     """
-    run = open_run(path, samples_folder=samples_folder, data_folder=data_folder, code=code)
+    run = open_run(
+        path, samples_folder=samples_folder, data_folder=data_folder, code=code, files=files
+    )
     curves = stage_curves(run)
     score = run.result.scores[run.shown_part]
     spreads = sample_spreads(run)

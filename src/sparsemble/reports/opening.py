@@ -19,7 +19,7 @@ from sparsemble.learning.choosing import COUNTS
 from sparsemble.learning.fitting import Fitted
 from sparsemble.members import Member, tensors_of
 from sparsemble.recipes import Recipe
-from sparsemble.recipes.code import check_named
+from sparsemble.recipes.trust import check_named
 from sparsemble.results.result import Result, read_result
 from sparsemble.results.running import ingredients_of
 from sparsemble.runs.folder import RunFolder
@@ -152,8 +152,17 @@ def open_run(
     samples_folder: Path | None = None,
     data_folder: Path | None = None,
     code: Sequence[str] = (),
+    files: Sequence[Path] = (),
 ) -> FinishedRun:
-    """Open a finished run; `code` names the user's own functions that its recipe may call."""
+    """Open a finished run.
+
+    Args:
+        path: Its folder.
+        samples_folder: Where its samples lie, if runs share them.
+        data_folder: Where data sets lie.
+        code: The user's own functions that its recipe may call.
+        files: Files, or folders that hold them, which its recipe may read data from.
+    """
     folder = RunFolder(path, samples_folder, code)
     recipe = folder.recipe()
     if recipe.data is None or recipe.network is None:
@@ -163,7 +172,7 @@ def open_run(
         )
     if not folder.result.is_file():
         raise InputError(f"{path} holds a run that is not finished: sparsemble resume {path}")
-    check_named(recipe.code, code, str(path))
+    check_named(recipe, str(path), code=code, files=files)
     given = ingredients_of(recipe, data_folder)
     fitted = given.fit()
     _check_same_data(folder, fitted.training.fingerprint())

@@ -28,6 +28,7 @@ def write_report(
     *,
     samples_folder: Path | None = None,
     code: Sequence[str] = (),
+    files: Sequence[Path] = (),
     pictures: Path | None = None,
 ) -> Path:
     """Explain a finished run in one HTML file.
@@ -38,6 +39,7 @@ def write_report(
         data_folder: Where data sets lie.
         samples_folder: Where the samples lie, if runs share them.
         code: The user's own functions that the recipe may call.
+        files: Files, or folders that hold them, which the recipe may read data from.
         pictures: A folder for the charts as files of their own.
     """
     target = out or RunFolder(run).report
@@ -46,6 +48,7 @@ def write_report(
         samples_folder=samples_folder,
         data_folder=data_folder,
         code=code,
+        files=files,
         without=target,
     )
     write_atomically(target, page(facts).encode())

@@ -17,6 +17,7 @@ from sparsemble.ensemble.selection import selected
 from sparsemble.errors import InputError
 from sparsemble.learning.fitting import held_out
 from sparsemble.recipes import Recipe
+from sparsemble.recipes.trust import check_named
 from sparsemble.results.running import ingredients_of
 from sparsemble.results.tables import Table
 from sparsemble.runs import RunFolder
@@ -79,6 +80,7 @@ def merge_runs(
     on: str | None = None,
     data_folder: Path | None = None,
     code: Sequence[str] = (),
+    files: Sequence[Path] = (),
 ) -> Merged:
     """The members of several runs, or those of them that do best within a budget.
 
@@ -89,12 +91,13 @@ def merge_runs(
             the runs set aside.
         data_folder: Where data sets lie.
         code: The user's own functions that recipes may call.
+        files: Files, or folders that hold them, which recipes may read data from.
     """
     _check_different(runs)
     opened = {str(run): open_ensemble(run, code) for run in runs}
     everything = merged(list(opened.values()), list(opened))
     try:
-        held = _held(everything, runs, on, data_folder, code)
+        held = _held(everything, runs, on, data_folder, code, files)
     except _NothingAsideError:
         if budget is not None:
             raise
@@ -127,6 +130,7 @@ def _held(
     on: str | None,
     data_folder: Path | None,
     code: Sequence[str],
+    files: Sequence[Path],
 ) -> Evaluation:
     """The data that members are chosen by: those named, or what all runs set aside."""
     if on is not None:
@@ -134,7 +138,10 @@ def _held(
     for run in runs:
         if not (run / "run.json").is_file():
             raise _NothingAsideError(f"{run} is no run: it does not say what its members saw")
-    aside = _set_aside({run: RunFolder(run, code=code).recipe() for run in runs}, data_folder)
+    recipes = {run: RunFolder(run, code=code).recipe() for run in runs}
+    for run, recipe in recipes.items():
+        check_named(recipe, str(run), code=code, files=files)
+    aside = _set_aside(recipes, data_folder)
     return ensemble.task.evaluation(aside.data, aside.name)
 
 

@@ -14,7 +14,10 @@ from pydantic import TypeAdapter
 
 from sparsemble.errors import CorruptFileError
 from sparsemble.stages.history import EpochRecord, Jump, Record, Rollback, SampleRecord, Shed
+from sparsemble.store import parsed_json, read_plain
 
+_LARGEST = 256 << 20
+"""Bytes of a file of them: a million records."""
 _KINDS: dict[str, type[Record]] = {
     "epoch": EpochRecord,
     "sample": SampleRecord,
@@ -36,7 +39,7 @@ def lines_of(file: Path) -> list[str]:
     """The whole lines of a file that may not be there."""
     if not file.exists():
         return []
-    text = file.read_text(errors="replace")
+    text = read_plain(file, _LARGEST).decode(errors="replace")
     # A kill can leave half a line at the end; it belongs to no checkpoint.
     return text[: text.rfind("\n") + 1].splitlines()
 
@@ -48,7 +51,7 @@ def records_in(file: Path) -> Iterable[Record]:
             checksum, _, text = line.partition(" ")
             if checksum != _checksum(text):
                 raise ValueError
-            fields = json.loads(text)
+            fields = parsed_json(text, "a line")
             kind = _KINDS[fields.pop("kind")]
             record = TypeAdapter(kind).validate_python(asdict(kind(**_with_nan(fields))))
         except (ValueError, TypeError, KeyError, AttributeError):

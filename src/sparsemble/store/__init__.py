@@ -10,18 +10,26 @@ from sparsemble.store.files import (
     write_json,
     write_tensors,
 )
+from sparsemble.store.limits import RAISED_BY, tensor_bytes
 from sparsemble.store.links import inside
 from sparsemble.store.packing import StreamReader, StreamWriter, pack, unpack
+from sparsemble.store.reading import opened, parsed_json, read_plain, read_text
 
 __all__ = [
+    "RAISED_BY",
     "StreamReader",
     "StreamWriter",
     "full_disk_explained",
     "inside",
+    "opened",
     "pack",
+    "parsed_json",
     "read_json",
+    "read_plain",
     "read_tensors",
+    "read_text",
     "remove_partial",
+    "tensor_bytes",
     "tensor_digest",
     "unpack",
     "write_atomically",

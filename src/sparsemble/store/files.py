@@ -15,7 +15,7 @@ import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import torch
 from safetensors import SafetensorError
@@ -23,12 +23,13 @@ from safetensors.torch import load as parse_safetensors
 from safetensors.torch import save as to_safetensors
 from torch import Tensor
 
-from sparsemble.errors import CorruptFileError, DiskFullError, InputError
+from sparsemble.errors import CorruptFileError, DiskFullError
+from sparsemble.store.limits import JSON_BYTES, RAISED_BY, tensor_bytes
+from sparsemble.store.reading import opened, parsed_json, read_plain
 
 _CHECKSUM = "sha256"
 _ENTRY = "sparsemble"
 _PARTIAL = ".partial"
-_JSON_LIMIT = 64 << 20
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -94,13 +95,7 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
 
 def read_json(path: Path) -> dict[str, Any]:
     """Read what `write_json` wrote; the checksum is verified and removed."""
-    if _size(path) > _JSON_LIMIT:
-        raise CorruptFileError(f"{path} is too large to be what it should be")
-    content = _bytes(path)
-    try:
-        value = json.loads(content)
-    except (ValueError, RecursionError):
-        raise CorruptFileError(f"{path} is not JSON: damaged or foreign") from None
+    value = parsed_json(read_plain(path, JSON_BYTES), str(path))
     if not isinstance(value, dict) or value.pop(_CHECKSUM, None) != _json_digest(value):
         raise CorruptFileError(f"{path} does not match its checksum: damaged or edited")
     return value
@@ -126,44 +121,44 @@ def read_tensors(
 
     `expected` is the checksum that `write_tensors` returned, if it was kept elsewhere.
     """
-    content = _bytes(path)
-    try:
-        tensors = parse_safetensors(content)
-        metadata = json.loads(_metadata(content)[_ENTRY])
-        note = json.loads(metadata["note"])
-        stated = metadata[_CHECKSUM]
-    except (SafetensorError, LookupError, TypeError, ValueError, RuntimeError) as error:
-        raise CorruptFileError(
-            f"{path} is not a tensor file of sparsemble ({type(error).__name__}): damaged, "
-            "truncated or foreign"
-        ) from None
+    with opened(path, tensor_bytes(), remedy=RAISED_BY) as (file, size):
+        try:
+            header = _header(file, size)
+            metadata = parsed_json(header["__metadata__"][_ENTRY], str(path))
+            note = parsed_json(metadata["note"], str(path))
+            stated = metadata[_CHECKSUM]
+            file.seek(0)
+            tensors = parse_safetensors(file.read(size))
+        except (SafetensorError, LookupError, TypeError, ValueError, RuntimeError) as error:
+            raise CorruptFileError(
+                f"{path} is not a tensor file of sparsemble ({type(error).__name__}): damaged, "
+                "truncated or foreign"
+            ) from None
     digest = tensor_digest(tensors, metadata["note"])
     if digest != stated or digest != (expected or digest) or not isinstance(note, dict):
         raise CorruptFileError(f"{path} does not match its checksum: damaged or edited")
     return tensors, note
 
 
-def _metadata(content: bytes) -> dict[str, str]:
-    """The text entries of a safetensors header: a length of 8 bytes, then JSON."""
-    length = int.from_bytes(content[:8], "little")
-    header: dict[str, dict[str, str]] = json.loads(content[8 : 8 + length])
-    return header["__metadata__"]
+_TYPES = frozenset(["F64", "F32", "F16", "BF16", "I64", "I32", "I16", "I8", "U8", "BOOL"])
+"""What tensors are written in; others hardly any operation takes."""
 
 
-def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        raise InputError(f"{path} does not exist") from None
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+def _header(file: BinaryIO, size: int) -> dict[str, Any]:
+    """The head of a safetensors file: a length of 8 bytes, then JSON.
 
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
+    Only what would be read in vain is looked for: the rest is checked by the library.
+    """
+    length = int.from_bytes(file.read(8), "little")
+    if length > min(size - 8, JSON_BYTES):
+        raise ValueError("the head is longer than the file")
+    header = parsed_json(file.read(length), "the head")
+    tensors = [entry for name, entry in header.items() if name != "__metadata__"]
+    if not all(entry["dtype"] in _TYPES for entry in tensors):
+        raise ValueError("a tensor has another type")
+    if sum(end - start for start, end in (e["data_offsets"] for e in tensors)) != size - 8 - length:
+        raise ValueError("the tensors are not what the file holds")
+    return dict(header)
 
 
 def _json_digest(value: Mapping[str, Any]) -> str:

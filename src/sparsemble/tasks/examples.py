@@ -224,6 +224,11 @@ class ExampleTask(Task):
             )
         return self.model_copy(update={"input_parts": parts_of(Arguments((integers,)))})
 
+    @property
+    def scaled_shapes(self) -> dict[str, tuple[int, ...] | None]:
+        """Inputs have a shape."""
+        return {**super().scaled_shapes, "inputs": self.input_shape}
+
     def for_inputs(self, inputs: int) -> Self:
         """The width of the inputs, unless the data said more of them."""
         known = self.input_shape is not None or self.input_parts is not None

@@ -96,6 +96,12 @@ class Regression(ExampleTask):
         return isinstance(data, Dataset) and data.class_names is None
 
     @property
+    def scaled_shapes(self) -> dict[str, tuple[int, ...] | None]:
+        """So have targets."""
+        count = self.num_targets
+        return {**super().scaled_shapes, "targets": None if count is None else (count,)}
+
+    @property
     def sizes(self) -> tuple[int, int]:
         """Features, and one output per target, or two if the variance is predicted."""
         targets = self.num_targets or 0

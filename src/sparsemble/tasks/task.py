@@ -312,6 +312,11 @@ class Task(Settings, ABC):
         """How each is scaled."""
         return {name: getattr(self, field) for name, field in self.scaling_fields.items()}
 
+    @property
+    def scaled_shapes(self) -> dict[str, tuple[int, ...] | None]:
+        """Of what each scaling is applied to, for one example, as far as that is known."""
+        return dict.fromkeys(self.scaling_fields)
+
     def scaled_by(self, scalings: Mapping[str, Scaling]) -> Self:
         """The same task with other scalings."""
         update = {field: scalings[name] for name, field in self.scaling_fields.items()}
