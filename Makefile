@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Files in their order: the ones with few tests, put last otherwise, are those with the longest.
 PYTEST := $(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test quick lint bench docs clean
+.PHONY: demo test quick lint bench fuzz docs clean
 
 demo: $(VENV)/runtime
 	$(BIN)/sparsemble demo
@@ -24,6 +24,10 @@ lint: $(VENV)/dev
 
 bench: $(VENV)/dev
 	$(BIN)/python benchmarks/run.py
+
+# Ten minutes of spoiled ensembles, run folders, recipes and inputs.
+fuzz: $(VENV)/dev
+	cd tests && ../$(BIN)/python -m fuzz --seconds 600
 
 docs: $(VENV)/dev
 	$(BIN)/mkdocs serve --open

@@ -153,7 +153,7 @@ def test_a_damaged_run_is_refused_or_resumed_to_the_same_ensemble(
             continue
         run = unfinished(whole, tmp_path / "run")
         spoil(run / file, DAMAGES[damage])
-        code = command("resume", "run", "--quiet")
+        code = command("resume", "run", "--quiet", "--read=/")
         assert_clear(code, capsys, f"{file} {damage}")
         if code == 0:
             assert ensemble_of(run) == ensemble_of(whole), f"{file} {damage}"
@@ -185,7 +185,7 @@ def test_a_sound_file_of_another_run_is_refused_or_makes_no_difference(
             continue
         run = unfinished(whole, tmp_path / "run")
         shutil.copy(other / file, run / file)
-        code = command("resume", str(run), "--quiet")
+        code = command("resume", str(run), "--quiet", "--read=/")
         assert_clear(code, capsys, f"foreign {file}")
         if code == 0:
             assert ensemble_of(run) == ensemble_of(whole), f"foreign {file}"
@@ -205,7 +205,7 @@ def test_a_damaged_result_file_is_refused(whole, tmp_path, capsys):
 
 def resumed(run: Path, capsys: pytest.CaptureFixture[str]) -> str:
     """What is said when a run that cannot go on is asked to."""
-    code = command("resume", str(run), "--quiet")
+    code = command("resume", str(run), "--quiet", "--read=/")
     said = capsys.readouterr().err
     assert code == 2, said
     assert len(said.strip().splitlines()) == 1

@@ -1,16 +1,19 @@
 """`python -m fuzz`: cases of every kind for some time; findings are printed, counts at the end.
 
 python -m fuzz --seconds 600                  # as long as that, all kinds in turn
-python -m fuzz --kind run --case 1234         # one case again
+python -m fuzz --cases 50 --few               # so many of each, with few things to spoil
+python -m fuzz --kind run --from 1234 --cases 1   # one case again
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import tempfile
 import time
 from collections import Counter
+from dataclasses import dataclass
 from multiprocessing import Process, Queue
 from pathlib import Path
 
@@ -27,50 +30,59 @@ _STRIDE = 200
 def main() -> int:
     """Fuzz; the exit code says whether anything was found."""
     parser = argparse.ArgumentParser(prog="fuzz", description=__doc__.partition("\n")[0])
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--kind", choices=KINDS, action="append")
+    parser.add_argument("--seconds", type=float, default=math.inf)
+    parser.add_argument("--cases", type=int, default=sys.maxsize, help="Of each kind, at most.")
+    parser.add_argument("--kind", choices=KINDS, action="append", help="By default all.")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--case", type=int, help="Only this one.")
     parser.add_argument("--from", dest="first", type=int, default=0, help="The first case.")
-    parser.add_argument("--seeds", type=Path, help="Folder to keep what is whole in.")
+    parser.add_argument("--seeds", type=Path, help="Folder to keep in what is spoiled.")
+    parser.add_argument("--few", action="store_true", help="Spoil few kinds of ensembles.")
     parser.add_argument("--processes", type=int, default=2)
     asked = parser.parse_args()
     torch.set_num_threads(1)
-    kinds = asked.kind or list(KINDS)
     with tempfile.TemporaryDirectory(prefix="fuzz-") as name:
         folder = Path(name)
-        seeds = made_in(asked.seeds or folder / "seeds")
-        if asked.case is not None:
-            order = Order(kinds[0], asked.seed, range(asked.case, asked.case + 1))
-            found = list(outcomes(order, seeds, folder, until=lambda: False))
-        else:
-            found = _in_turn(kinds, asked, seeds, folder)
+        seeds = made_in(asked.seeds or folder / "seeds", few=asked.few)
+        plan = _Plan(asked.kind or list(KINDS), asked.seed, asked.first, asked.cases)
+        found = _done(plan, time.monotonic() + asked.seconds, asked.processes, seeds, folder)
     return _told(found)
 
 
-def _in_turn(
-    kinds: list[str], asked: argparse.Namespace, seeds: Seeds, folder: Path
-) -> list[Outcome]:
-    """All kinds in turn, in several processes, each with every n-th stretch of the cases."""
-    results: Queue[Outcome | None] = Queue()
-    stop = time.monotonic() + asked.seconds
+@dataclass(frozen=True)
+class _Plan:
+    """All kinds in turn, a stretch of cases at a time."""
 
-    def work(own: int) -> None:
-        turn = own
-        while time.monotonic() < stop:
-            kind, round_ = kinds[turn % len(kinds)], turn // len(kinds)
-            first = asked.first + round_ * _STRIDE
-            order = Order(kind, asked.seed, range(first, first + _STRIDE))
-            for outcome in outcomes(order, seeds, folder, until=lambda: time.monotonic() >= stop):
+    kinds: list[str]
+    seed: int
+    first: int
+    cases: int
+
+    def order(self, turn: int) -> Order | None:
+        """The cases of a turn; none once there are enough."""
+        begin = turn // len(self.kinds) * _STRIDE
+        numbers = range(self.first + begin, self.first + min(begin + _STRIDE, self.cases))
+        return Order(self.kinds[turn % len(self.kinds)], self.seed, numbers) if numbers else None
+
+
+def _done(plan: _Plan, stop: float, processes: int, seeds: Seeds, folder: Path) -> list[Outcome]:
+    """What came of the plan, in several processes that take turns."""
+    results: Queue[Outcome | None] = Queue()
+
+    def is_late() -> bool:
+        return time.monotonic() >= stop
+
+    def work(turn: int) -> None:
+        while not is_late() and (order := plan.order(turn)) is not None:
+            for outcome in outcomes(order, seeds, folder, until=is_late):
                 results.put(outcome)
-            turn += asked.processes
+            turn += processes
         results.put(None)
 
-    workers = [Process(target=work, args=(own,)) for own in range(asked.processes)]
+    workers = [Process(target=work, args=(own,)) for own in range(processes)]
     for worker in workers:
         worker.start()
     found: list[Outcome] = []
-    left = len(workers)
+    left = processes
     while left:
         outcome = results.get()
         if outcome is None:
@@ -87,8 +99,6 @@ def _in_turn(
 def _told(found: list[Outcome]) -> int:
     cases = Counter(outcome.kind for outcome in found)
     wrong = Counter(outcome.kind for outcome in found if outcome.wrong is not None)
-    if len(found) == 1 and found[0].wrong is not None:
-        print(found[0].wrong)
     for kind, count in sorted(cases.items()):
         print(f"{kind:10} {count:8,} cases, {wrong[kind]} findings")
     return 1 if wrong else 0

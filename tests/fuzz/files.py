@@ -153,7 +153,7 @@ def spoil_bytes(file: Path, outside: Path, chance: Random) -> None:
     file.write_bytes(bytes(content))
 
 
-def spoil_kind(file: Path, outside: Path, chance: Random) -> None:
+def spoil_kind(file: Path, outside: Path, chance: Random, *, pipes: bool = True) -> None:
     """Put something else in its place: a link, a pipe, a folder, a file without an end."""
     content = file.read_bytes()
     file.unlink()
@@ -164,7 +164,7 @@ def spoil_kind(file: Path, outside: Path, chance: Random) -> None:
         file.symlink_to(outside)
     elif how == 2:
         file.symlink_to("/dev/zero")
-    elif how == 3:
+    elif how == 3 and pipes:
         os.mkfifo(file)
     elif how == 4:
         file.mkdir()

@@ -764,13 +764,15 @@ def test_missing_and_changed_data_are_told(tmp_path):
     changes = TEXT | {"data": {"name": "text", "path": str(folder)}, "chain.epochs": 1}
     changes = {k: v for k, v in changes.items() if k != "data.portion"}
     run_recipe(load_recipe("grammar", changes), tmp_path / "run")
-    assert collect(tmp_path / "run").summary.measured_on == "the test text of texts"
+    with pytest.raises(InputError, match=f"reads files outside of it.* --read {folder}"):
+        collect(tmp_path / "run")
+    assert collect(tmp_path / "run", files=[folder]).summary.measured_on == "the test text of texts"
     (folder / "train.txt").write_text(" ".join(words[::-1]).replace("<eos>", "\n"))
     with pytest.raises(InputError, match="learned on other data"):
-        collect(tmp_path / "run")
+        collect(tmp_path / "run", files=[folder])
     shutil.rmtree(folder)
     with pytest.raises(InputError, match="texts does not exist"):
-        collect(tmp_path / "run")
+        collect(tmp_path / "run", files=[folder])
 
 
 def test_code_of_the_users_own_must_be_named(tmp_path, monkeypatch):
