@@ -14,7 +14,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from sparsemble.errors import InputError
+from sparsemble.errors import CorruptFileError, InputError
 from sparsemble.pages.blocks import Figure, Grid, Paragraph, Section
 from sparsemble.pages.charts import Line, line_chart
 from sparsemble.pages.document import charts_file, document
@@ -126,6 +126,8 @@ def _course(
     metric = next((m for m in known if m.key == first.metric), Metric(first.metric, first.metric))
     # Retraining does not know the samples its members were made of; their pruning does.
     made_of = {"retrained": by_stage.get("pruned") or by_stage["sampled"]}
+    if len(by_stage.get("retrained", ())) > len(made_of["retrained"]):
+        raise CorruptFileError(f"{source} measured more networks than it was made of")
     steps = _steps_per_epoch(recipe, by_stage["sampled"])
     stages = tuple(
         StageCourse(
