@@ -56,6 +56,7 @@ __all__ = sorted(_HOME)
 
 if TYPE_CHECKING:  # the same again, for type checkers: they cannot follow `__getattr__`
     from sparsemble import augmentations as augmentations
+    from sparsemble import caller_modes as caller_modes
     from sparsemble import cli as cli
     from sparsemble import data as data
     from sparsemble import devices as devices
@@ -87,6 +88,7 @@ if TYPE_CHECKING:  # the same again, for type checkers: they cannot follow `__ge
     from sparsemble import sklearn as sklearn
     from sparsemble import stages as stages
     from sparsemble import store as store
+    from sparsemble import streams as streams
     from sparsemble import structure as structure
     from sparsemble import tables as tables
     from sparsemble import tasks as tasks

@@ -26,6 +26,14 @@ def usable_device(device: str | torch.device) -> torch.device:
     return found
 
 
+def accelerator() -> str | None:
+    """What kind of device this machine computes with besides its CPU, if any."""
+    if not torch.accelerator.is_available():
+        return None
+    found = torch.accelerator.current_accelerator()
+    return None if found is None else found.type
+
+
 @dataclass(frozen=True)
 class Manner:
     """How a process computes, as far as bits depend on it."""
@@ -42,19 +50,29 @@ class Manner:
     @contextmanager
     def kept(self) -> Iterator[None]:
         """Compute in this way for a while."""
-        before = denormals_are_flushed()
-        torch.set_flush_denormal(self.flushes)
-        try:
-            with with_threads(self.threads):
-                yield
-        finally:
-            torch.set_flush_denormal(before)
+        with flushing(denormals=self.flushes), with_threads(self.threads):
+            yield
 
 
 def denormals_are_flushed() -> bool:
     """Are they, in this thread?"""
-    half = torch.tensor(torch.finfo(torch.float32).tiny) / 2
-    return float(half) == 0
+    tiny = torch.finfo(torch.float32).tiny
+    return float(torch.tensor(tiny, dtype=torch.float32, device="cpu") / 2) == 0
+
+
+@contextmanager
+def flushing(*, denormals: bool = True) -> Iterator[None]:
+    """Take denormal floats for zero for a while, or do not.
+
+    That holds for this thread and those it starts; the command line asks for it before there are
+    any.
+    """
+    before = denormals_are_flushed()
+    torch.set_flush_denormal(denormals)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(before)
 
 
 @contextmanager

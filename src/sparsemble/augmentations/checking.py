@@ -13,6 +13,7 @@ from torch import Tensor
 from sparsemble.augmentations.augmentation import Augmentation, FunctionAugmentation
 from sparsemble.augmentations.several import Several
 from sparsemble.errors import InputError
+from sparsemble.streams import borrowed_streams
 
 
 def checked(augmentation: Augmentation, inputs: Tensor) -> None:
@@ -44,9 +45,8 @@ def _tried(augmentation: Augmentation, inputs: Tensor) -> Tensor:
 
 def _drawn(augmentation: Augmentation, inputs: Tensor) -> Tensor:
     """One draw, after which the global generator is where it was."""
-    devices = [] if inputs.device.type == "cpu" else [inputs.device]
     try:
-        with torch.no_grad(), torch.random.fork_rng(devices, device_type=inputs.device.type):
+        with torch.no_grad(), borrowed_streams():
             return augmentation(inputs)
     except InputError:
         raise

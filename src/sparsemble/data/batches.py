@@ -17,6 +17,7 @@ from sparsemble.data.dataset import Dataset
 from sparsemble.data.inputs import any_inputs
 from sparsemble.errors import InputError
 from sparsemble.seeds import derive
+from sparsemble.streams import borrowed_streams
 
 
 class Batches(Protocol):
@@ -156,14 +157,11 @@ def in_fixed_order(loader: DataLoader[Any], seed: int) -> Iterator[Any]:
             generator.manual_seed(seed)
     batches: Iterator[Any] | None = None
     while True:
-        outer = torch.get_rng_state()
-        torch.set_rng_state(inner)
-        try:
+        with borrowed_streams():
+            torch.set_rng_state(inner)
             batches = iter(loader) if batches is None else batches
             batch = next(batches, None)
-        finally:
             inner = torch.get_rng_state()
-            torch.set_rng_state(outer)
         if batch is None:
             return
         yield batch

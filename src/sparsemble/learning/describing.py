@@ -16,6 +16,7 @@ from sparsemble.data import Arguments, Inputs
 from sparsemble.errors import InputError
 from sparsemble.modes import in_mode
 from sparsemble.stages.starting import Maker, TracedSource
+from sparsemble.streams import borrowed_streams
 from sparsemble.tasks import Task, Training
 from sparsemble.tracing import Traced, described
 
@@ -99,7 +100,7 @@ def called_with(network: nn.Module, task: Task, inputs: Any) -> tuple[Any, ...]:
         return network(*arguments)
 
     try:
-        with torch.no_grad(), torch.random.fork_rng(devices=[]), in_mode(network):
+        with torch.no_grad(), borrowed_streams(), in_mode(network):
             task.forward(watched)(inputs)
     except (RuntimeError, ValueError, TypeError, LookupError) as error:
         if isinstance(error, InputError):

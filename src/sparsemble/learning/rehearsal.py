@@ -18,6 +18,7 @@ from sparsemble.data import Arguments, Inputs
 from sparsemble.errors import InputError
 from sparsemble.modes import in_mode
 from sparsemble.programs import Program
+from sparsemble.streams import borrowed_streams
 from sparsemble.tasks import Scorer, Task, Training
 
 _EXAMPLES = 2
@@ -30,7 +31,7 @@ def rehearse(training: Training, network: nn.Module) -> None:
     inputs, targets = next(training.batches(_EXAMPLES).epoch(0))
     inputs, targets = inputs[:_EXAMPLES], targets[:_EXAMPLES]
     _check_kind(task, network, inputs)
-    with torch.no_grad(), torch.random.fork_rng(devices=[]), in_mode(network):
+    with torch.no_grad(), borrowed_streams(), in_mode(network):
         task.check(network, inputs[:1])
         outputs = task.forward(network)(inputs)
         _check_loss(task, outputs, targets)
@@ -64,7 +65,7 @@ def rehearse_autocast(
     inputs, targets = next(training.batches(_EXAMPLES).epoch(0))
     tried = copy.deepcopy(network).to(device).train()
     try:
-        with torch.random.fork_rng(devices=[]):
+        with borrowed_streams():
             with torch.autocast(device.type, torch.bfloat16):
                 outputs = task.forward(tried)(inputs[:_EXAMPLES].to(device))
                 loss = task.loss(outputs, targets[:_EXAMPLES].to(device))

@@ -27,6 +27,7 @@ from sparsemble.nets import feedforward
 from sparsemble.recipes import Recipe
 from sparsemble.sklearn.canonical import canonical_rows
 from sparsemble.store import inside, read_json, write_json
+from sparsemble.streams import borrowed_streams
 from sparsemble.tasks import ExampleTask, Task
 
 Factory = Callable[[int, int], nn.Module]
@@ -90,8 +91,7 @@ class SparseEnsembleEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _grown(self, task: Task, seed: int) -> nn.Module:
         """A network that begins where the ensemble that is there ended."""
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with borrowed_streams(seed):
             fresh = task.prepared(self._network(*task.sizes))
         return grown(self.ensemble_[0], fresh)
 

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from sparsemble.data import Batches, Inputs
+from sparsemble.devices import flushing
 from sparsemble.errors import CorruptFileError, DivergedError
 from sparsemble.priors.prior import share_at_zero
 from sparsemble.samplers import Schedule
@@ -122,7 +123,7 @@ class Chain:
 
     def run(self, until: int) -> bool:
         """Go on until `until` steps are done; `False` if a divergence threw the chain back."""
-        with self._random.held():
+        with flushing():  # a sparse prior makes plenty of denormals, which slow a CPU many times
             while self.step < until:
                 if not self._run_epoch(until):
                     self._roll_back()
@@ -148,8 +149,8 @@ class Chain:
                 self._teacher.reset()
         rest = self._rest or self._batches.epoch(epoch, position, self._rollbacks)
         self._rest = None
-        for inputs, targets in rest:
-            loss, worst = self._advance(inputs, targets)
+        while (stepped := self._next_step(rest)) is not None:
+            targets, loss, worst = stepped
             self._totals.count(self._task.examples_in(targets), self._flops_each)
             self._reason = self._watch.reason(worst)
             if self._reason is not None:
@@ -167,6 +168,14 @@ class Chain:
                     self._rest = rest  # a loader would have to be read again up to here
                 break
         return True
+
+    def _next_step(
+        self, rest: Iterator[tuple[Inputs, Tensor]]
+    ) -> tuple[Tensor, float, float] | None:
+        """One step on the next batch, if there is one: its targets, and what `_advance` gives."""
+        with self._random.held():
+            batch = next(rest, None)
+            return None if batch is None else (batch[1], *self._advance(*batch))
 
     def _advance(self, inputs: Inputs, targets: Tensor) -> tuple[float, float]:
         """One step; the loss summed over members, and that of the worst of them."""
@@ -207,7 +216,7 @@ class Chain:
         whole = self._task.weight(targets)
         inputs, targets = self._task.part(inputs, targets, team.bounds)
         share = self._task.weight(targets) / max(whole, 1.0)
-        torch.manual_seed(
+        self._random.draw_from(
             derive(self.identity.seed, "dropout", self._rollbacks, self.step, team.rank)
         )
         if share:

@@ -1,7 +1,9 @@
-"""The global random stream, held by a chain while it runs.
+"""The global random streams, held by a chain for a step at a time.
 
-Dropout and augmentations take no generator of their own: they draw from PyTorch's global one, whose
-state a chain therefore seeds, saves with its own, and gives back to the caller afterwards.
+Dropout, augmentations and samplers of the user's draw from PyTorch's global generators. A chain
+seeds states of its own, puts them there for every step, and gives the caller's back after it: its
+numbers are the same whatever callbacks and other threads draw, and chains of several threads take
+turns.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
-from sparsemble.devices import denormals_are_flushed
+from sparsemble.streams import LENT
 
 
 class RandomStream:
@@ -20,54 +22,55 @@ class RandomStream:
 
     def __init__(self, seed: int, device: torch.device) -> None:
         self._device = device
-        self._held = False
-        self._states = {"random": torch.Generator().manual_seed(seed).get_state()}
-        if device.type != "cpu":
-            own = torch.Generator(device).manual_seed(seed).get_state()
-            self._states[f"random on {device.type}"] = own
+        self.reseed(seed)
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Let the global generators go on from here, then give the caller's state back.
-
-        Denormal floats, which a sparse prior produces in plenty, are flushed meanwhile: they slow
-        a CPU many times over. That holds for this thread and those it starts; the command line
-        asks for it before there are any.
-        """
-        outer = self._current()
-        self._set(self._states)
-        flushed = denormals_are_flushed()
-        torch.set_flush_denormal(True)
-        self._held = True
-        try:
-            yield
-        finally:
-            self._held = False
-            self._states = self._current()
-            self._set(outer)
-            torch.set_flush_denormal(flushed)
+        """Let the global generators go on from here, then give the caller's states back."""
+        with LENT:
+            outer = self._current()
+            self._set(self._states)
+            try:
+                yield
+            finally:
+                self._states = self._current()
+                self._set(outer)
 
     def reseed(self, seed: int) -> None:
-        """Begin anew from `seed`, while held."""
-        torch.manual_seed(seed)
+        """Begin anew from `seed`; not while held."""
+        self._states = self._seeded(seed)
+
+    def draw_from(self, seed: int) -> None:
+        """Let the global generators go on from `seed`, while held."""
+        self._set(self._seeded(seed))
 
     def state(self) -> dict[str, Tensor]:
-        """What `restore` takes."""
-        return self._current() if self._held else self._states
+        """What `restore` takes; valid while not held."""
+        return self._states
 
     def restore(self, states: Mapping[str, Tensor]) -> None:
         """Go on from `state()`, among other tensors; a state that is missing is a `KeyError`."""
         self._states = {key: states[key] for key in self._states}
 
+    @property
+    def _own(self) -> str:
+        """What the state of a device other than the CPU is called."""
+        return f"random on {self._device.type}"
+
+    def _seeded(self, seed: int) -> dict[str, Tensor]:
+        states = {"random": torch.Generator().manual_seed(seed).get_state()}
+        if self._device.type != "cpu":
+            states[self._own] = torch.Generator(self._device).manual_seed(seed).get_state()
+        return states
+
     def _current(self) -> dict[str, Tensor]:
-        states = {"random": torch.get_rng_state()}
+        states = {"random": torch.default_generator.get_state()}
         if self._device.type != "cpu":
             own: Tensor = torch.get_device_module(self._device).get_rng_state(self._device)
-            states[f"random on {self._device.type}"] = own
+            states[self._own] = own
         return states
 
     def _set(self, states: Mapping[str, Tensor]) -> None:
-        torch.set_rng_state(states["random"])
+        torch.default_generator.set_state(states["random"])
         if self._device.type != "cpu":
-            own = states[f"random on {self._device.type}"]
-            torch.get_device_module(self._device).set_rng_state(own, self._device)
+            torch.get_device_module(self._device).set_rng_state(states[self._own], self._device)

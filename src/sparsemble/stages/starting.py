@@ -6,13 +6,13 @@ import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import torch
 from torch import nn
 
 from sparsemble.errors import InputError
 from sparsemble.members import filled, tensors_of
 from sparsemble.programs import Program
 from sparsemble.seeds import derive
+from sparsemble.streams import borrowed_streams
 
 Maker = nn.Module | Callable[[], nn.Module]
 """A network, or a function that makes freshly initialised ones."""
@@ -44,8 +44,7 @@ def initial_network(source: NetworkSource, number: int, seed: int) -> nn.Module:
     """
     if isinstance(source, TracedSource):
         return source.traced(initial_network(source.made_by, number, seed))
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(derive(seed, "weights"))
+    with borrowed_streams(derive(seed, "weights")):
         if not isinstance(source, nn.Module):
             network = copy.deepcopy(source())  # which may be a network of the caller's
             if not isinstance(network, nn.Module):

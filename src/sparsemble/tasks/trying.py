@@ -8,13 +8,14 @@ from torch import Tensor, nn
 from sparsemble.data import Inputs
 from sparsemble.errors import InputError
 from sparsemble.modes import in_mode
+from sparsemble.streams import borrowed_streams
 from sparsemble.tasks.task import Forward
 
 
 def outputs_of(network: nn.Module, inputs: Inputs) -> Tensor:
     """What a network returns in evaluation, without a trace of the call."""
     try:
-        with torch.no_grad(), torch.random.fork_rng(devices=[]), in_mode(network):
+        with torch.no_grad(), borrowed_streams(), in_mode(network):
             return Forward(network)(inputs)
     except Exception as error:  # whatever code of the user's raises
         raise InputError(

@@ -18,6 +18,7 @@ from torch.utils import _pytree as pytree
 from sparsemble.errors import InputError
 from sparsemble.modes import in_mode
 from sparsemble.programs import Program
+from sparsemble.streams import borrowed_streams
 from sparsemble.structure import Layout, Role
 from sparsemble.structure.compaction import compacted
 
@@ -169,7 +170,7 @@ def check_training(program: Program) -> None:
     own, _ = precision(program)
     learner = Program(program.blueprint_, copied, program.sizes_).train()
     try:
-        with torch.enable_grad(), torch.random.fork_rng(devices=[]):
+        with torch.enable_grad(), borrowed_streams():
             outputs = pytree.tree_leaves(learner(*program.blueprint_.made_up(dtype=own)))
             learned = [
                 out.sum() for out in outputs if isinstance(out, Tensor) and out.requires_grad

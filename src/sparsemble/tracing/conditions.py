@@ -21,6 +21,7 @@ from torch.utils import _pytree as pytree
 
 from sparsemble.programs import Blueprint, Program
 from sparsemble.programs.lengths import Expression, holds, numbers
+from sparsemble.streams import borrowed_streams
 from sparsemble.tracing.checking import as_traced, difference, is_number, precision, tensors_in
 
 _TRIALS = 24
@@ -87,8 +88,7 @@ class _Pair:
     ) -> bool | None:
         found = []
         for module in (self._network, self._program):
-            with torch.no_grad(), torch.random.fork_rng([]), as_traced(module, training=training):
-                torch.manual_seed(0)
+            with torch.no_grad(), borrowed_streams(0), as_traced(module, training=training):
                 try:
                     found.append(module(*positional, **named))
                 except Exception:  # whatever the network's author raises

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import logging
 import re
-import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr
@@ -19,6 +18,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils import _pytree as pytree
 
 from sparsemble.errors import InputError
+from sparsemble.streams import borrowed_streams
 from sparsemble.tracing.standins import PackedSequenceError, drawing, standing_in
 
 _TALKATIVE = (
@@ -27,8 +27,6 @@ _TALKATIVE = (
     "torch._subclasses.fake_tensor",
 )
 """Logs of torch."""
-_ALONE = threading.RLock()
-"""What is put in torch's place while a network is exported, is there for all threads."""
 _QUESTIONS = 150
 """About lengths, that a network may ask: networks that shift windows ask hundreds."""
 
@@ -61,10 +59,16 @@ def export(
 
     # Named as the network itself names them, which is how `torch.export` takes them.
     shapes = pytree.tree_map(free, _arguments(network, inputs, named))
-    fast = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
     try:
-        with _ALONE, warnings.catch_warnings(), standing_in(), _quietly(), _few(any_length):
+        # What is put in torch's place is there for all threads: no chain may step meanwhile.
+        with (
+            borrowed_streams(),
+            _slow_attention(),
+            warnings.catch_warnings(),
+            standing_in(),
+            _quietly(),
+            _few(any_length),
+        ):
             warnings.simplefilter("ignore")
             program = _whatever_is_drawn(
                 lambda: torch.export.export(
@@ -81,6 +85,15 @@ def export(
         ) from None
     except Exception as error:
         raise InputError(_why(network, error)) from error
+
+
+@contextmanager
+def _slow_attention() -> Iterator[None]:
+    """Attention by operations that can be exported."""
+    fast = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)
 
