@@ -9,13 +9,18 @@ precision of products) is the caller's.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
+from functools import wraps
 from threading import Lock
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 
 from sparsemble.devices import accelerator
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class OwnModes:
@@ -51,6 +56,17 @@ class OwnModes:
                 self._changed.close()
         finally:
             _PROCESS.give_back()
+
+
+def in_own_modes(function: Callable[P, R]) -> Callable[P, R]:
+    """The same function, computed in them whatever its caller's are."""
+
+    @wraps(function)
+    def called(*arguments: P.args, **named: P.kwargs) -> R:
+        with OwnModes():
+            return function(*arguments, **named)
+
+    return called
 
 
 class _Process:

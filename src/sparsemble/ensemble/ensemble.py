@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from sparsemble.caller_modes import OwnModes, in_own_modes
 from sparsemble.devices import usable_device
 from sparsemble.ensemble.cost import EnsembleCost, ensemble_cost
 from sparsemble.ensemble.few import Few
@@ -149,8 +150,10 @@ class Ensemble(nn.Module):
             in_turn = Runner(self.task, self._list())
             mixed = self.task.mix(in_turn(self.task.arranged(inputs), self.task.evidence))
             return mixed.detach()  # a trace does not know that there were no gradients
-        return self.task.mix(self._quick()(self.task.arranged(inputs), self.task.evidence))
+        with OwnModes():
+            return self.task.mix(self._quick()(self.task.arranged(inputs), self.task.evidence))
 
+    @in_own_modes
     def evidence(self, inputs: Any, feature_names: Sequence[str] | None = None) -> Tensor:
         """What each member predicts, `(members, examples, …)`: of classifiers probabilities.
 
@@ -163,6 +166,7 @@ class Ensemble(nn.Module):
         checked = self.task.inputs(inputs, feature_names)
         return self._quick()(checked, self.task.evidence)
 
+    @in_own_modes
     def predictive(self, inputs: Any, feature_names: Sequence[str] | None = None) -> Tensor:
         """The members' prediction together, for inputs that are checked first.
 
@@ -172,6 +176,7 @@ class Ensemble(nn.Module):
         """
         return self.task.mix(self.evidence(inputs, feature_names))
 
+    @in_own_modes
     def predict(self, inputs: Any, feature_names: Sequence[str] | None = None) -> np.ndarray:
         """The one answer for each row: the most probable class's index, the mean of a number.
 
@@ -181,6 +186,7 @@ class Ensemble(nn.Module):
         """
         return _array(self.task.decide(self.predictive(inputs, feature_names)))
 
+    @in_own_modes
     def predict_proba(self, inputs: Any, feature_names: Sequence[str] | None = None) -> np.ndarray:
         """Mean probabilities of the classes, one row per example.
 
@@ -190,6 +196,7 @@ class Ensemble(nn.Module):
         """
         return _array(self.task.probabilities(self.predictive(inputs, feature_names)))
 
+    @in_own_modes
     def uncertainty(self, inputs: Any, feature_names: Sequence[str] | None = None) -> Uncertainty:
         """How uncertain each prediction is, and how much of it the members disagree about.
 
@@ -199,6 +206,7 @@ class Ensemble(nn.Module):
         """
         return self.task.uncertainty(self.evidence(inputs, feature_names))
 
+    @in_own_modes
     def evaluate(self, data: Any) -> Score:
         """Every metric of the task, of one, two, … members together and of each alone.
 
@@ -250,6 +258,7 @@ class Ensemble(nn.Module):
         return export_onnx(self, Path(path), members=members, example=example)
 
     @staticmethod
+    @in_own_modes
     def load(
         folder: str | Path,
         *,

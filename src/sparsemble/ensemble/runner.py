@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import torch
 from torch import Tensor, nn
 
+from sparsemble.caller_modes import OwnModes
 from sparsemble.data import Inputs, Scaling
 from sparsemble.ensemble.few import Few
 from sparsemble.members import Stack
+from sparsemble.modes import is_captured
 from sparsemble.tasks import Task
 
 Then = Callable[[Tensor], Tensor]
@@ -51,6 +53,10 @@ class Runner:
             inputs: As the task checked them, not yet scaled.
             then: What is kept of the outputs; of a stack it gets those of several members at once.
         """
+        with nullcontext() if is_captured() else OwnModes():
+            return self._called(inputs, then)
+
+    def _called(self, inputs: Inputs, then: Then) -> Tensor:
         inputs = inputs.to(self._device)
         if self._scaling is not None:
             inputs = self._scaling(inputs).to(self._dtype)

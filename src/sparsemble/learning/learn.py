@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from sparsemble.augmentations import Augmentation
-from sparsemble.caller_modes import OwnModes
+from sparsemble.caller_modes import in_own_modes
 from sparsemble.devices import usable_device, with_threads
 from sparsemble.engines import Engine
 from sparsemble.engines.choosing import engine_on
@@ -93,6 +93,7 @@ class Learned:
         return judge(self.ensemble, dense[:1], data, seconds=(own, other / len(dense)))
 
 
+@in_own_modes
 def learn(
     network: NetworkSource,
     data: Any,
@@ -168,7 +169,7 @@ def learn(
     if not is_first():
         folder = samples_folder = None
         progress = False
-    with OwnModes(), engine_on(on) as engine, _kept_in(folder, engine) as folder:
+    with engine_on(on) as engine, _kept_in(folder, engine) as folder:
         given = _Given(network, data, task, layout, num_data, validation, usable, engine, team)
         if recipe is None:
             baseline = 1 if baseline is None else baseline

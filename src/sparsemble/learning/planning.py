@@ -26,6 +26,7 @@ from torch import Tensor
 
 from sparsemble.augmentations import Augmentation
 from sparsemble.augmentations.augmentation import augmentation_of
+from sparsemble.caller_modes import in_own_modes
 from sparsemble.devices import usable_device
 from sparsemble.ensemble import Budget
 from sparsemble.errors import InputError
@@ -74,6 +75,7 @@ _SHORT = 20_000
 """Steps of a chain that there is time to run twice: members of two chains differ more."""
 
 
+@in_own_modes
 def plan(
     network: NetworkSource,
     data: Any,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sparsemble.caller_modes import in_own_modes
 from sparsemble.ensemble import Ensemble
 from sparsemble.errors import InputError
 from sparsemble.learning.rehearsal import rehearse
@@ -24,6 +25,7 @@ _AT_ONCE = 100
 """Examples by which statistics are estimated, if nothing else says how many a batch has."""
 
 
+@in_own_modes
 def assemble(
     collector: Collector,
     data: Any,

@@ -22,7 +22,7 @@ class RandomStream:
 
     def __init__(self, seed: int, device: torch.device) -> None:
         self._device = device
-        self.reseed(seed)
+        self._states = self._seeded(seed)
 
     @contextmanager
     def held(self) -> Iterator[None]:

@@ -16,6 +16,7 @@ from pydantic import Field
 from torch import Tensor
 
 from sparsemble.augmentations import AnyAugmentation
+from sparsemble.caller_modes import in_own_modes
 from sparsemble.data import Batches
 from sparsemble.errors import InputError
 from sparsemble.members import Member, Stack
@@ -137,6 +138,7 @@ class Retraining:
         """Has a group been retrained?"""
         return bool(collected)
 
+    @in_own_modes
     def run(
         self,
         number: int,
@@ -210,6 +212,7 @@ class Retraining:
         )
 
 
+@in_own_modes
 def retrain(
     members: Sequence[Member],
     task: Task,

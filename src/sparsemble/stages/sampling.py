@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from sparsemble.augmentations import AnyAugmentation
+from sparsemble.caller_modes import in_own_modes
 from sparsemble.data import Batches
 from sparsemble.devices import usable_device
 from sparsemble.errors import CorruptFileError
@@ -146,6 +147,7 @@ class Drawing:
         """Has a chain given all samples that it ever will?"""
         return _next(self.steps, collected) is None
 
+    @in_own_modes
     def run(
         self,
         number: int,

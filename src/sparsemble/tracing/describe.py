@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from sparsemble.caller_modes import in_own_modes
 from sparsemble.errors import InputError
 from sparsemble.programs import Blueprint, InputRange, Program
 from sparsemble.programs.program import paths_of
@@ -65,6 +66,7 @@ def describe(network: nn.Module, *inputs: Any, examples: int | None = None, **na
     return described(network, inputs, named, examples)
 
 
+@in_own_modes
 def described(
     network: nn.Module,
     inputs: tuple[Any, ...],

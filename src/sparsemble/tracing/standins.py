@@ -6,6 +6,9 @@ again, one call for each layer and direction, so that each may have a size of it
 
 Pooling along one dimension would be captured for one length: it is captured as pooling of
 pictures one pixel high.
+
+What is put in torch's place is there for all threads: others than the one that captures get what
+they asked for.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from threading import get_ident
 from typing import Any
 
 import torch
@@ -51,12 +55,15 @@ for _kind in KINDS:
 
 
 class _Patched:
-    """`torch._VF` with stand-ins for recurrent layers."""
+    """`torch._VF` with stand-ins for recurrent layers, in the thread that made it."""
 
     def __init__(self, real: Any) -> None:
         self._real = real
+        self._thread = get_ident()
 
     def __getattr__(self, name: str) -> Any:
+        if get_ident() != self._thread:
+            return getattr(self._real, name)
         if name == "_pack_padded_sequence":
             raise PackedSequenceError
         if name not in KINDS:
@@ -115,11 +122,11 @@ def _only(setting: Any) -> Any:
 @contextmanager
 def drawing(number: float) -> Iterator[None]:
     """Single numbers that are drawn at random are this one."""
-    real = torch.rand
+    real, thread = torch.rand, get_ident()
 
     def drawn(*size: Any, **named: Any) -> Any:
         single = size in ((), ([],), ((),)) and "size" not in named
-        return number if single else real(*size, **named)
+        return number if single and get_ident() == thread else real(*size, **named)
 
     module: Any = torch
     module.rand = drawn
