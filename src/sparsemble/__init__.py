@@ -69,6 +69,7 @@ if TYPE_CHECKING:  # the same again, for type checkers: they cannot follow `__ge
     from sparsemble import learning as learning
     from sparsemble import loops as loops
     from sparsemble import members as members
+    from sparsemble import memory as memory
     from sparsemble import modes as modes
     from sparsemble import nets as nets
     from sparsemble import pages as pages

@@ -15,8 +15,19 @@ from pydantic_core import ErrorDetails, PydanticSerializationError
 
 from sparsemble.errors import CorruptFileError, InputError
 
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-"""A finite number above 0."""
+LARGEST = 1e12
+"""No number that is set need be larger; the product of any three is still one in single
+precision."""
+Positive = Annotated[float, Field(gt=0, le=LARGEST, allow_inf_nan=False)]
+"""A number above 0."""
+NotNegative = Annotated[float, Field(ge=0, le=LARGEST, allow_inf_nan=False)]
+"""A number, 0 or more."""
+Factor = Annotated[float, Field(ge=1, le=LARGEST, allow_inf_nan=False)]
+"""A number, 1 or more."""
+Count = Annotated[int, Field(ge=1, le=1_000_000_000)]
+"""A number of things, at least one."""
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
+"""Where random numbers begin."""
 
 
 def _different(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -103,10 +114,24 @@ def _explained(problem: ErrorDetails, model: type[BaseModel], known: Places) -> 
         message = message[:1].lower() + message[1:] + _remedy(problem)
     if kind == "unknown_kind" and isinstance(value, dict):
         where, value = f"{where}.kind", value.get("kind")
-    shown = "" if isinstance(value, dict | BaseModel) else f" = {value!r}"
+    shown = "" if isinstance(value, dict | BaseModel) else f" = {in_short(value)}"
     return f"{where}{shown}: {message}"
 
 
+def in_short(value: Any) -> str:
+    """A value as messages show it, however large it is.
+
+    >>> in_short(10**5000), len(in_short([1] * 10**6))
+    ('a number of very many digits', 201)
+    """
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # Python writes no number of more than 4300 digits
+        return "a number of very many digits" if isinstance(value, int) else "a value too large"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+_SHOWN = 200
 _SECTION_WANTED = ("model_type", "model_attributes_type", "dict_type")
 _LIST_WANTED = ("tuple_type", "list_type")
 

@@ -247,14 +247,14 @@ def overflow(data, epochs):
     """The last sample and the log of a chain whose first steps, one an epoch, leave no number."""
     chosen = settings(
         sampler=SGLDSettings(temperature=0),
-        schedule=Constant(lr=1e38),
+        schedule=Constant(lr=1e12),
         epochs=epochs,
         burn_in=0,
         interval=epochs,
         divergence=DivergenceSettings(max_rollbacks=60, slow_down=10.0),
     )
     log = RollbackLog()
-    large = as_dataset(data.inputs * 1e4, data.targets, num_classes=3)
+    large = as_dataset(data.inputs * 1e30, data.targets, num_classes=3)
     one_step = ArrayBatches(large, len(large.targets), seed=5)
     [sample] = draw_samples(
         make_network, layout_of(make_network()), TASK, one_step, NoPrior(), chosen, callback=log

@@ -20,11 +20,11 @@ from torch import Tensor
 
 from sparsemble.errors import InputError
 from sparsemble.extensions import import_path
-from sparsemble.settings import Settings
+from sparsemble.settings import NotNegative, Settings
 
 Share = Annotated[float, Field(ge=0, lt=1)]
 """A probability below 1."""
-Strength = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Strength = NotNegative
 """How much; 0 for not at all."""
 
 

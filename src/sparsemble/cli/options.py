@@ -151,6 +151,7 @@ def parsed_changes(
     import tomllib
 
     from sparsemble.errors import InputError
+    from sparsemble.store.toml import parsed_toml
 
     parsed = {}
     for change in changes or []:
@@ -158,9 +159,11 @@ def parsed_changes(
         if not separator or not key:
             raise InputError(f"{option} {change!r}: write KEY=VALUE, as {example}")
         try:
-            parsed[key] = tomllib.loads(f"value = {text}")["value"]
+            parsed[key] = parsed_toml(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:
             parsed[key] = text
+        except InputError as error:
+            raise InputError(f"{option} {key[:100]}: {error}") from None
     return parsed
 
 

@@ -14,6 +14,9 @@ from sparsemble.data.scaling import Scaling
 from sparsemble.data.targets import IGNORED, as_numbers, as_targets, check_labels, names_in
 from sparsemble.errors import InputError
 
+_MOST_CLASSES = 1_000_000
+"""That labels are taken for without being told."""
+
 
 @dataclass(frozen=True)
 class Dataset:
@@ -147,6 +150,11 @@ def as_dataset(
     count = len(names) if names is not None else num_classes
     if count is None:
         count = int(y.max()) + 1
+        if count > _MOST_CLASSES:
+            raise InputError(
+                f"{source}: label {count - 1} would be one of {count:,} classes: number them from "
+                "0, or give their names"
+            )
     if y.ndim > 1 and bool((y == ignore).all()):
         raise InputError(f"{source}: every position is ignored (class {ignore})")
     check_labels(y, count, source, ignore)

@@ -16,6 +16,11 @@ _TABLES = (
     "; a table of texts, dates and missing values is read by sparsemble.table(frame, "
     "target='COLUMN')"
 )
+_LARGEST_INT = np.iinfo(np.int64).max
+_COMPUTED = (
+    *(torch.float32, torch.float64, torch.float16, torch.bfloat16),
+    *(torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64),
+)
 _RESOLUTION = 1e-5
 """The range of a column beside its size, at least."""
 
@@ -112,7 +117,9 @@ def _finite(tensor: Tensor, source: str) -> Tensor:
 
 def check_resolution(inputs: Any, source: str) -> None:
     """Refuse columns in double precision that would be nearly constant in single precision."""
-    if not isinstance(inputs, np.ndarray | Tensor) or inputs.ndim != 2 or not len(inputs):
+    if isinstance(inputs, Tensor) and inputs.dtype is torch.float64:
+        inputs = inputs.detach().cpu().numpy()
+    if not isinstance(inputs, np.ndarray) or inputs.ndim != 2 or not len(inputs):
         return
     values = np.asarray(inputs)
     if values.dtype != np.float64:
@@ -147,10 +154,37 @@ def matrix_of(
     return [[row[name] for name in names] for row in rows], names
 
 
+def check_unmasked(values: Any, source: str) -> None:
+    """Refuse a masked array with something masked: what lies below would be taken for real."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise InputError(
+            f"{source}: {int(np.ma.count_masked(values))} values of a masked array are masked: "
+            "leave their examples out, or fill them in"
+        )
+
+
+def _plain_tensor(tensor: Tensor, source: str) -> Tensor:
+    """A tensor that holds its numbers one by one, in a type that can be computed with."""
+    if tensor.is_meta:
+        raise InputError(f"{source}: a tensor on the meta device holds no numbers")
+    if tensor.is_nested:
+        raise InputError(f"{source}: a nested tensor has rows of different lengths: pad them")
+    if tensor.is_quantized:
+        raise InputError(f"{source}: a quantised tensor: give tensor.dequantize()")
+    if tensor.layout is not torch.strided:
+        raise InputError(f"{source}: a {tensor.layout} tensor: give tensor.to_dense()")
+    if tensor.dtype in (torch.uint16, torch.uint32, torch.uint64):
+        return as_tensor(tensor.cpu().numpy(), source).to(tensor.device)
+    if tensor.dtype not in _COMPUTED and not tensor.is_complex():
+        raise InputError(f"{source}: {tensor.dtype} is for storing numbers: give tensor.float()")
+    return tensor
+
+
 def as_tensor(values: Any, source: str, *, single: bool = True) -> Tensor:
     """Numbers of any kind; floats in single precision unless asked for."""
     if isinstance(values, Tensor):
-        return values.detach()
+        return _plain_tensor(values.detach(), source)
+    check_unmasked(values, source)
     try:
         array = np.asarray(values)
     except ValueError:
@@ -164,6 +198,8 @@ def as_tensor(values: Any, source: str, *, single: bool = True) -> Tensor:
         with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused
             array = array.astype(np.float32 if single else np.float64)
     if array.dtype.kind == "u" and array.dtype.itemsize > 1:
+        if array.size and array.max() > _LARGEST_INT:
+            raise InputError(f"{source}: {array.max()} is too large for a 64-bit integer")
         array = array.astype(np.int64)
     # A copy where the array is read-only, reversed or not in native byte order.
     plain = np.require(array, array.dtype.newbyteorder("="), ["C", "W"])

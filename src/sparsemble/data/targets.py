@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sparsemble.data.inputs import as_tensor
+from sparsemble.data.inputs import as_tensor, check_unmasked
 from sparsemble.errors import InputError
 
 IGNORED = -100
@@ -18,6 +18,7 @@ IGNORED = -100
 
 def as_targets(values: Any, class_names: Sequence[str] | None, source: str) -> Tensor:
     """Class indices from indices or names."""
+    check_unmasked(values, source)
     if not isinstance(values, Tensor):
         try:
             array = np.asarray(values)
@@ -40,6 +41,8 @@ def as_targets(values: Any, class_names: Sequence[str] | None, source: str) -> T
                 "classes are called, task=Classification(class_names=...)"
             )
     tensor = as_tensor(values, source)
+    if tensor.is_complex():
+        raise InputError(f"{source}: complex numbers are not class indices")
     if tensor.ndim != 1 and (tensor.is_floating_point() or tensor.shape[1:].numel() == 1):
         raise InputError(
             f"{source}: labels need one number per example, or whole numbers for each of its "

@@ -8,9 +8,7 @@ from pydantic import Field, model_validator
 
 from sparsemble.ensemble.cost import EnsembleCost
 from sparsemble.errors import InputError
-from sparsemble.settings import Settings
-
-Share = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+from sparsemble.settings import Positive, Settings
 
 
 class Budget(Settings):
@@ -20,13 +18,13 @@ class Budget(Settings):
     Budget(flops=1.0, parameters=0.7, bytes=None, latency=None)
     """
 
-    flops: Share | None = None
+    flops: Positive | None = None
     """FLOPs of a prediction, as a share of the dense network's."""
-    parameters: Share | None = None
+    parameters: Positive | None = None
     """Weights, as a share of the dense network's."""
     bytes: Annotated[int, Field(ge=1)] | None = None
     """Size of the weights and biases that are left, as 32-bit floats."""
-    latency: Share | None = None
+    latency: Positive | None = None
     """Measured time of a prediction, as a multiple of the dense network's, of one and of up to 1000
     examples, with the threads that are learned with."""
 

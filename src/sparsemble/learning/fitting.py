@@ -19,6 +19,7 @@ from sparsemble.layouts.known import is_known
 from sparsemble.learning.describing import Tracer
 from sparsemble.learning.rehearsal import rehearse, rehearse_augmentation, rehearse_autocast
 from sparsemble.members import Member, filled, tensors_of, with_units
+from sparsemble.memory import bytes_of, check_memory
 from sparsemble.nets.layers import without_addresses
 from sparsemble.recipes import Recipe
 from sparsemble.seeds import derive
@@ -36,6 +37,8 @@ from sparsemble.structure import Layout
 from sparsemble.structure.groupings import grouped
 from sparsemble.tasks import Task, Training, task_for
 
+_COPIES = 4
+"""Of the weights, at least: where chains start, a chain's own, gradients, what it goes back to."""
 _HELD_OUT = 0.2
 """Share of the training data that is set aside to choose on,"""
 _MOST_HELD_OUT = 5000
@@ -109,6 +112,7 @@ def fit(
     """
     seed = derive(recipe.seed, "chain", 0)
     blank = initial_network(network, 0, seed)
+    check_memory(_COPIES * bytes_of(blank), "learning, of which the weights are a quarter,")
     task = task or recipe.task or task_for(data)
 
     def training_for(task: Task, outputs: int | None) -> Training:

@@ -6,14 +6,16 @@ it, so loading a file can only ever create what is listed here.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from torch import nn
 
 from sparsemble.errors import InputError
 from sparsemble.nets.gaussian_noise import GaussianNoise
+from sparsemble.settings import LARGEST
 
 ELEMENTWISE: dict[str, tuple[type[nn.Module], tuple[str, ...]]] = {
     "relu": (nn.ReLU, ()),
@@ -41,6 +43,36 @@ FLATTEN: dict[str, tuple[type[nn.Module], tuple[str, ...]]] = {
 NOISE: dict[str, tuple[type[nn.Module], tuple[str, ...]]] = {
     "gaussian_noise": (GaussianNoise, ("outputs",))
 }
+
+
+def _is_number(value: Any) -> bool:
+    """May it be a limit, which may be infinite?"""
+    return type(value) in (int, float) and not math.isnan(value)
+
+
+def _is_finite(value: Any) -> bool:
+    return _is_number(value) and abs(value) <= LARGEST
+
+
+def _is_dimension(value: Any) -> bool:
+    return type(value) is int and abs(value) < _DIMENSIONS
+
+
+_DIMENSIONS = 64
+_ALLOWED: dict[str, Callable[[Any], bool]] = {
+    "approximate": lambda value: value in ("none", "tanh"),
+    "alpha": _is_finite,
+    "negative_slope": _is_finite,
+    "beta": lambda value: _is_finite(value) and value > 0,
+    "threshold": _is_number,
+    "min_val": _is_number,
+    "max_val": _is_number,
+    "p": lambda value: _is_finite(value) and 0 <= value <= 1,
+    "start_dim": _is_dimension,
+    "end_dim": _is_dimension,
+    "outputs": lambda value: type(value) is int and value > 0,
+}
+"""What constructor arguments may be: others would make every prediction NaN, or an error."""
 _PLAIN = ELEMENTWISE | DROPOUT | FLATTEN | NOISE
 _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 _ELEMENTWISE_TYPES = tuple(cls for cls, _ in ELEMENTWISE.values())
@@ -96,8 +128,11 @@ def build_layer(description: dict[str, Any]) -> nn.Module:
             int(fields["in_features"]), int(fields["out_features"]), bias=bool(fields["bias"])
         )
     if kind in _PLAIN and set(fields) == set(_PLAIN[kind][1]):
-        if any(type(value) not in (int, float, str) for value in fields.values()):
-            raise InputError(f"layer description {description} has a value of the wrong type")
+        for name, value in fields.items():
+            if not _ALLOWED[name](value):
+                raise InputError(f"layer description {description} has an impossible {name}")
+        if kind == "hardtanh" and not fields["min_val"] < fields["max_val"]:
+            raise InputError(f"layer description {description}: min_val is not below max_val")
         return _PLAIN[kind][0](**fields)
     raise InputError(f"layer description {description} fits no known layer kind")
 

@@ -13,11 +13,10 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
 from sparsemble.errors import InputError
-from sparsemble.settings import Settings
+from sparsemble.settings import NotNegative, Settings
 from sparsemble.structure import Layout
 
 
@@ -85,7 +84,7 @@ class Prior(Settings, ABC):
 class StrengthPrior(Prior):
     """A prior with one strength."""
 
-    penalty: float = Field(ge=0, allow_inf_nan=False)
+    penalty: NotNegative
     """λ in the mean-loss scale: what the paper prints."""
 
     @classmethod

@@ -17,12 +17,16 @@ from typing import Any
 import torch
 
 from sparsemble.errors import CorruptFileError
+from sparsemble.memory import check_memory
 from sparsemble.programs.blueprint import Blueprint, InputRange
 from sparsemble.programs.graph import Constant, Graph, Held, Own, Ref, Step, leaves
 from sparsemble.programs.lengths import OPERATIONS, Expression
 from sparsemble.programs.operations import operation
+from sparsemble.settings import LARGEST
 from sparsemble.structure import Size
 
+_COPIES = 2
+"""Of what is tried out, at least."""
 _MOST_STEPS = 100_000
 _LARGEST = 2**31
 _END = 2**63 - 1
@@ -36,6 +40,14 @@ _GROWING_WORDS = """
 """
 _GROWING = frozenset(_GROWING_WORDS.split())
 """Operations that can make much of nothing."""
+_SCALING_WORDS = """
+    leaky_relu elu celu selu softplus softshrink hardshrink threshold rrelu dropout feature_dropout
+    alpha_dropout feature_alpha_dropout native_dropout batch_norm instance_norm group_norm
+    layer_norm rms_norm local_response_norm scaled_dot_product_attention linear addmm baddbmm
+    addcmul addcdiv lerp cosine_similarity avg_pool1d avg_pool2d avg_pool3d lp_pool1d lp_pool2d
+"""
+_SCALING = frozenset(_SCALING_WORDS.split())
+"""Operations that infinities make infinite, or no number."""
 _TORCH = {
     name
     for name in dir(torch)
@@ -102,6 +114,9 @@ def _input_from_json(fields: Mapping[str, Any]) -> InputRange:
     free = tuple((int(dim), str(name)) for dim, name in fields["free"])
     low, high = float(fields["low"]), float(fields["high"])
     columns = tuple(float(most) for most in fields.get("columns", ()))
+    if not all(map(math.isfinite, (low, high, *columns))):
+        raise CorruptFileError(f"a program's input lies between {low} and {high}, or {columns}")
+    check_memory(_COPIES * 8 * math.prod(shape), f"a program's input of shape {shape}")
     return InputRange(shape, fields["dtype"], low, high, fixed, free, columns)
 
 
@@ -155,10 +170,22 @@ def _graph_from_json(fields: Mapping[str, Any], spaces: Collection[str]) -> Grap
         # A step can only use what was computed before it: there are no cycles.
         own = tuple(_from_json(argument, known, spaces) for argument in arguments)
         named = tuple((str(k), _from_json(a, known, spaces)) for k, a in keywords.items())
-        if what.removeprefix("aten.").partition(".")[0] in _GROWING:
+        kind = what.removeprefix("aten.").partition(".")[0].removesuffix("_")
+        if kind in _GROWING:
             _check_sizes(what, own)
+        if kind in _SCALING:
+            _check_numbers(what, [*own, *(value for _, value in named)])
         steps.append(Step(define(name), what, own, named, str(layer)))
     return Graph(inputs, tuple(steps), _from_json(fields["outputs"], known, spaces))
+
+
+def _check_numbers(what: str, arguments: list[Any]) -> None:
+    """Slopes, probabilities and small constants of layers, which are all finite."""
+    numbers = [n for n in leaves(arguments) if type(n) in (int, float)]
+    if not all(abs(n) <= LARGEST or n == _END for n in numbers):
+        raise CorruptFileError(f"a program calls {what} with {numbers}: one is no possible number")
+    if what.startswith("aten.softplus") and len(arguments) > 1 and arguments[1] == 0:
+        raise CorruptFileError(f"a program calls {what} with a beta of 0")
 
 
 def _check_sizes(what: str, arguments: tuple[Any, ...]) -> None:
@@ -166,6 +193,7 @@ def _check_sizes(what: str, arguments: tuple[Any, ...]) -> None:
         lengths = [n for n in leaves(own) if type(n) is int and 0 < n < _END]
         if math.prod(lengths) > _LARGEST:
             raise CorruptFileError(f"a program calls {what} with the absurd sizes {own}")
+        check_memory(_COPIES * 8 * math.prod(lengths), f"{what} of a program, of {own},")
 
 
 def _to_json(argument: Any) -> Any:
@@ -195,6 +223,8 @@ def _from_json(argument: Any, known: Collection[str], spaces: Collection[str]) -
         return tuple(_from_json(own, known, spaces) for own in argument)
     if isinstance(argument, int) and abs(argument) > _END + 1:
         raise CorruptFileError(f"a program has the absurd size {argument}")
+    if isinstance(argument, float) and not math.isfinite(argument):
+        raise CorruptFileError(f"a program has {argument} where a number should be")
     if argument is None or isinstance(argument, bool | int | float | str):
         return argument
     ((kind, value),) = argument.items()

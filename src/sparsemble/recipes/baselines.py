@@ -8,6 +8,8 @@ from sparsemble.recipes.networks import NetworkSettings
 from sparsemble.recipes.recipe import Recipe
 from sparsemble.samplers import Cyclical, SamplerSettings, SGLDSettings
 
+_DIGITS = 4
+"""Of a number of dense networks."""
 _FALLS = 4
 """How often the rate falls if a network is chosen on validation data,"""
 _GROWTH = 2
@@ -29,7 +31,7 @@ def baseline_of(recipe: Recipe) -> Recipe | None:
         recipe.network.narrowed(1.0)  # if that can be
     if asked is None or asked == "small":
         return dense_recipe(recipe)
-    if asked.isdecimal() and int(asked) > 0:
+    if asked.isdecimal() and len(asked) <= _DIGITS and int(asked) > 0:
         return dense_recipe(recipe, int(asked))
     if asked not in builtin_names():
         raise InputError(

@@ -13,10 +13,9 @@ from sparsemble.data.named import EXAMPLES, TEXTS
 from sparsemble.errors import InputError
 from sparsemble.extensions import PATTERN
 from sparsemble.recipes.code import function_of
-from sparsemble.settings import Names, Settings
+from sparsemble.settings import Count, Names, Settings
 from sparsemble.tables import Choices, TableDataset, made_of, read_frame
 
-Size = Annotated[int, Field(ge=1)]
 Place = Annotated[Path, AfterValidator(Path.absolute)]
 """A file or folder, kept so that a run can be resumed from anywhere."""
 Measure = Literal["test", "validation"]
@@ -61,7 +60,7 @@ class TextData(Settings):
     files: TextFiles | None = None
     size: Annotated[int, Field(ge=3)] | None = None
     """Words of the vocabulary at most; only for `text`."""
-    threshold: Size = 1
+    threshold: Count = 1
     """Words seen less often count as `<unk>`; only for `text`."""
     portion: Annotated[float, Field(gt=0, le=1)] = 1.0
     """Share of the training text to learn from."""

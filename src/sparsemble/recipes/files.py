@@ -20,8 +20,10 @@ from sparsemble.priors import AnyPrior
 from sparsemble.recipes.networks import AnyNetwork
 from sparsemble.recipes.recipe import Recipe
 from sparsemble.samplers import AnySampler, AnySchedule
+from sparsemble.settings import in_short
 from sparsemble.store.limits import RECIPE_BYTES
 from sparsemble.store.reading import read_text
+from sparsemble.store.toml import parsed_toml
 from sparsemble.tables.files import ENDINGS
 from sparsemble.tasks import AnyTask
 
@@ -34,6 +36,8 @@ _KINDS = {
 }
 """What each section's kinds are."""
 _DEFAULT_KINDS = {"network": "feedforward", "sampler": "sgld"}
+_DEEPEST = 20
+"""Sections in one another."""
 _NOT_DESCRIBED = ("seed", "name", "description", "data.measure", "baseline")
 """Changes that make no other recipe of one."""
 _BUILTIN = files("sparsemble.recipes") / "builtin"
@@ -77,11 +81,17 @@ def recipe_from(
     # A section's kind comes first: it decides what else there is to set.
     for key in sorted(changes, key=lambda key: not key.endswith("kind")):
         _override(fields, key, changes[key])
-    shown = [f"{key} = {value}" for key, value in changes.items() if key not in _NOT_DESCRIBED]
+    shown = [
+        f"{key} = {_written(value)}" for key, value in changes.items() if key not in _NOT_DESCRIBED
+    ]
     if shown and fields.get("description"):
         fields["description"] += f" (with {', '.join(shown)})"
     recipe: Recipe = Recipe.read(fields, source=source)
     return recipe
+
+
+def _written(value: Any) -> str:
+    return value if isinstance(value, str) else in_short(value)
 
 
 def _text(path: Path) -> str:
@@ -102,9 +112,11 @@ def recipe_fields(source: str | Path) -> dict[str, Any]:
     is_file = path.suffix == ".toml" or (path.is_file() and not is_builtin)
     text = _text(path) if is_file else recipe_toml(str(source))
     try:
-        fields = tomllib.loads(text)
+        fields = parsed_toml(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"recipe {source}: not valid TOML: {error}") from None
+    except InputError as error:
+        raise InputError(f"recipe {source}: {error}") from None
     if "extends" in fields:
         known = str(fields.pop("extends"))
         if known not in builtin_names():
@@ -140,6 +152,8 @@ def _common(fields: Mapping[str, Any], section: str, kind: Any) -> dict[str, Any
 def _override(fields: dict[str, Any], key: str, value: Any) -> None:
     """Set one setting; another `kind` keeps what both kinds have, `false` drops a section."""
     *path, leaf = key.split(".")
+    if len(path) > _DEEPEST:
+        raise InputError(f"setting {in_short(key)}: no setting lies that deep")
     for part in path:
         fields = fields.setdefault(part, {})
         if not isinstance(fields, dict):

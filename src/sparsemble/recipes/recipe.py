@@ -14,7 +14,7 @@ from sparsemble.extensions import PATTERN, import_path, imported
 from sparsemble.priors import AnyPrior, NoPrior
 from sparsemble.recipes.data import DataSettings
 from sparsemble.recipes.networks import AnyNetwork
-from sparsemble.settings import Settings
+from sparsemble.settings import Seed, Settings
 from sparsemble.stages import ChainSettings, PruneSettings, RetrainSettings
 from sparsemble.structure import GROUPINGS, Grouping
 from sparsemble.tasks import AnyTask
@@ -60,7 +60,7 @@ class Recipe(Settings):
     baseline: str | None = None
     """What `learn` also trains, to compare with: so many dense networks (by default 1), `small` for
     small ones of the ensemble's cost besides, `none`, or a built-in recipe."""
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: Seed = 0
     """Everything random follows from it."""
     data: DataSettings | None = None
     network: AnyNetwork | None = None

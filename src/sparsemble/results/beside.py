@@ -244,7 +244,7 @@ def _small(given: Ingredients, own: Result) -> Recipe:
 
 def _flops(given: Ingredients, network: NetworkSettings) -> int:
     """What a prediction by a dense network takes."""
-    built = network.build(*given.task.sizes)
+    built = network.made(*given.task.sizes)
     return Member.dense(built, layout_of(built)).cost.flops
 
 

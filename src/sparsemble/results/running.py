@@ -34,7 +34,7 @@ class Ingredients:
     def network(self) -> nn.Module:
         """A freshly initialised network."""
         assert self.recipe.network is not None
-        return self.recipe.network.build(*self.task.sizes)
+        return self.recipe.network.made(*self.task.sizes)
 
     @property
     def layout(self) -> Layout | None:

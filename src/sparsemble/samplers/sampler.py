@@ -9,16 +9,15 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from typing import Annotated, Any, ClassVar, Required, TypedDict
+from typing import Any, ClassVar, Required, TypedDict
 
 import torch
-from pydantic import Field
 from torch import Tensor
 from torch.optim import Optimizer
 
 from sparsemble.errors import InputError
 from sparsemble.samplers.noise import NoiseKind, NoiseSource
-from sparsemble.settings import Settings
+from sparsemble.settings import NotNegative, Settings
 
 
 class Common(TypedDict, total=False):
@@ -195,7 +194,7 @@ class SamplerSettings(Settings, ABC):
     """A sampler in a recipe: its fields are the keywords of the class in `sampler`."""
 
     sampler: ClassVar[type[Sampler]]
-    temperature: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
+    temperature: NotNegative = 1.0
     """1 samples the posterior, 0 is plain optimisation."""
     noise: NoiseKind = "gaussian"
     """Gaussian, or ±1, which is faster."""

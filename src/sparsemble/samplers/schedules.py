@@ -12,12 +12,11 @@ from pydantic import AfterValidator, Field, computed_field
 
 from sparsemble.errors import InputError
 from sparsemble.extensions import import_path, open_union
-from sparsemble.settings import Positive, Settings
+from sparsemble.settings import LARGEST, Count, Factor, Positive, Settings
 
+_MOST_CYCLES = 1_000_000
 _ROUNDING = 1e-12
 """What the sum of several cycles may be off."""
-
-Factor = Annotated[float, Field(ge=1, allow_inf_nan=False)]
 
 
 class Schedule(Settings, ABC):
@@ -87,7 +86,7 @@ class Cyclical(Schedule):
     kind: Literal["cyclical"] = "cyclical"
     lr: Positive
     """The learning rate, at the start."""
-    period: Annotated[float, Field(ge=0.01, allow_inf_nan=False)]
+    period: Annotated[float, Field(ge=0.01, le=LARGEST, allow_inf_nan=False)]
     """Epochs of a cycle, the first if they grow."""
     growth: Annotated[float, Field(ge=1, le=100)] = 1.0
     """How many times as long a cycle is as the one before."""
@@ -96,6 +95,11 @@ class Cyclical(Schedule):
 
     def ends(self, epochs: float) -> list[float]:
         """When the cycles end that are complete after so many epochs."""
+        if epochs / self.period > _MOST_CYCLES and self.growth == 1:
+            raise InputError(
+                f"period = {self.period:g}: {epochs:g} epochs would be {epochs / self.period:.3g} "
+                f"cycles, more than {_MOST_CYCLES:,}; make it longer"
+            )
         found: list[float] = []
         while (end := self._end(len(found) + 1)) <= epochs * (1 + _ROUNDING):
             found.append(end)
@@ -133,7 +137,7 @@ class Step(Schedule):
     """The learning rate, at the start."""
     factor: Factor = 2.0
     """What the rate is divided by."""
-    every: Annotated[int, Field(ge=1)] = 10
+    every: Count = 10
     """Epochs between divisions."""
 
     def __call__(self, epoch: float) -> float:
@@ -149,7 +153,7 @@ class Exponential(Schedule):
     """The learning rate, at the start."""
     factor: Factor
     """What the rate is divided by, every epoch."""
-    hold: Annotated[int, Field(ge=1)] = 1
+    hold: Count = 1
     """Epochs before the first division."""
 
     def __call__(self, epoch: float) -> float:

@@ -16,12 +16,13 @@ Points with the same chain share its samples.
 from __future__ import annotations
 
 import itertools
+import math
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from sparsemble.errors import DivergedError, InputError
 from sparsemble.results import Result
@@ -32,12 +33,26 @@ from sparsemble.search.settings import SearchSettings
 from sparsemble.search.space import SpaceSearch
 from sparsemble.search.watching import Abandoned
 from sparsemble.store import write_json
+from sparsemble.store.toml import parsed_toml
+
+_MOST_POINTS = 10_000
 
 
 class Search(SearchSettings):
     """What is tried: every combination of values."""
 
     grid: Annotated[dict[str, Annotated[list[Any], Field(min_length=1)]], Field(min_length=1)]
+
+    @field_validator("grid")
+    @classmethod
+    def _can_be_run(cls, grid: dict[str, list[Any]]) -> dict[str, list[Any]]:
+        count = math.prod(map(len, grid.values()))
+        if count > _MOST_POINTS:
+            raise ValueError(
+                f"{count:,} combinations, more than {_MOST_POINTS:,}: leave values out, or search "
+                "a [space]"
+            )
+        return grid
 
     def points(self) -> Iterator[dict[str, Any]]:
         """Every combination of the grid's values."""
@@ -48,8 +63,8 @@ class Search(SearchSettings):
 def read_search(path: Path) -> Search | SpaceSearch:
     """The search that a TOML file describes: of a grid, or of a space."""
     try:
-        fields = tomllib.loads(path.read_text())
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        fields = parsed_toml(path.read_text())
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, InputError) as error:
         raise InputError(f"search file {path}: {error}") from None
     if {"grid", "space"} <= fields.keys():
         raise InputError(f"search file {path}: [grid] and [space] are two searches; keep one")

@@ -19,7 +19,7 @@ from pydantic import Field, StrictFloat, StrictInt, field_validator, model_valid
 
 from sparsemble.errors import InputError
 from sparsemble.search.settings import SearchSettings
-from sparsemble.settings import Settings
+from sparsemble.settings import Seed, Settings
 
 Number = Annotated[StrictInt | StrictFloat, Field(allow_inf_nan=False)]
 Objective = Literal["quality", "flops", "parameters", "seconds"]
@@ -52,12 +52,12 @@ class SpaceSearch(SearchSettings):
 
     space: Annotated[dict[str, Range | list[Any]], Field(min_length=1)]
     """For every setting a range, or a list of choices."""
-    trials: Annotated[int, Field(ge=1)] = 20
+    trials: Annotated[int, Field(ge=1, le=1_000_000)] = 20
     """How many points are tried."""
     objectives: tuple[Objective, ...] = ("quality",)
     """What is to be small: the loss by the task's log score (or else its first metric), FLOPs,
     parameters, seconds of training."""
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: Seed = 0
     """Which points are tried follows from it."""
     dense: bool = False
     """Also train one dense network, to draw it beside."""

@@ -13,7 +13,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from sparsemble.settings import Positive, Settings
+from sparsemble.settings import Factor, Positive, Settings
 
 _SMOOTHING = 0.01
 
@@ -23,9 +23,9 @@ class DivergenceSettings(Settings):
 
     rise: Positive = 0.2
     """How far the loss may rise, as a share of that of guessing."""
-    max_rollbacks: Annotated[int, Field(ge=0)] = 5
+    max_rollbacks: Annotated[int, Field(ge=0, le=1_000_000)] = 5
     """Divergences that are undone before giving up."""
-    slow_down: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 1.25
+    slow_down: Factor = 1.25
     """The learning rate is divided by this after every rollback."""
 
 

@@ -16,14 +16,13 @@ from torch import Tensor
 
 from sparsemble.errors import InputError
 from sparsemble.members import Member, compact_further
-from sparsemble.settings import Settings
+from sparsemble.settings import Positive, Settings
 from sparsemble.stages.unit_pruning import prune_units
 from sparsemble.structure import Layout
 
 Scope = Literal["global", "layer"]
 
 
-Share = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 _FIRST_ROUND = 3.0
 """How many times its share a network keeps after the first of several rounds."""
 
@@ -36,18 +35,18 @@ class PruneSettings(Settings):
     """Share of the weights that go, by one threshold."""
     scope: Scope = "global"
     """One threshold for the network, or one per layer."""
-    flops: Share | None = None
+    flops: Positive | None = None
     """FLOPs that are left, as a share of the dense network's: whole units go."""
-    parameters: Share | None = None
+    parameters: Positive | None = None
     """Weights that are left, as a share of the dense network's: the largest stay."""
-    latency: Share | None = None
+    latency: Positive | None = None
     """Time that a prediction takes, of one and of up to 1000 examples, as a multiple of the dense
     network's; what takes longer when measured is not chosen."""
     per: Literal["ensemble", "member"] = "ensemble"
     """Is the budget that of all members together, or of each?"""
-    steps: Annotated[int, Field(ge=1)] = 1
+    steps: Annotated[int, Field(ge=1, le=1000)] = 1
     """Rounds in which a budget is reached; between them members are trained."""
-    between: Annotated[int, Field(ge=1)] = 1
+    between: Annotated[int, Field(ge=1, le=1_000_000)] = 1
     """Epochs of training between two rounds, at the first rate of the retraining."""
 
     @model_validator(mode="after")

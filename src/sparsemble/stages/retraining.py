@@ -23,7 +23,7 @@ from sparsemble.members import Member, Stack
 from sparsemble.priors import Prior
 from sparsemble.samplers import SGLD, AnySchedule
 from sparsemble.seeds import derive
-from sparsemble.settings import Positive, Settings
+from sparsemble.settings import Count, Positive, Settings
 from sparsemble.stages.callback import Callback
 from sparsemble.stages.chain import Chain
 from sparsemble.stages.chain_state import ChainIdentity, ChainState
@@ -44,7 +44,7 @@ class RetrainSettings(Settings):
     schedule: AnySchedule
     epochs: Annotated[int, Field(ge=1, le=1_000_000)] = 20
     """How long."""
-    batch_size: Annotated[int, Field(ge=1)] = 100
+    batch_size: Count = 100
     """Examples, or streams of a text, in a mini-batch."""
     clip: Positive | None = None
     """Limit of a member's gradient norm."""

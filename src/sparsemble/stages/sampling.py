@@ -20,7 +20,7 @@ from sparsemble.members import Member
 from sparsemble.priors import Prior
 from sparsemble.samplers import AnySampler, AnySchedule, Cyclical, SGLDSettings
 from sparsemble.seeds import derive
-from sparsemble.settings import Positive, Settings
+from sparsemble.settings import Count, Positive, Settings
 from sparsemble.stages.averaging import is_useless, loss_of
 from sparsemble.stages.callback import Callback
 from sparsemble.stages.chain import Chain
@@ -45,35 +45,35 @@ class ChainSettings(Settings):
 
     sampler: AnySampler = SGLDSettings()
     schedule: AnySchedule
-    batch_size: Annotated[int, Field(ge=1)] = 100
+    batch_size: Count = 100
     """Examples, or streams of a text, in a mini-batch."""
     epochs: Annotated[int, Field(ge=1, le=1_000_000)] = 100
     """Length of a chain."""
-    chains: Annotated[int, Field(ge=1)] = 1
+    chains: Annotated[int, Field(ge=1, le=10_000)] = 1
     """Independent chains."""
     collection: Collection = "means"
     """Means of the weights over every interval, the iterates at its end, the last iterates, or
     those at the end of every cycle of the schedule."""
-    average_every: Annotated[int, Field(ge=1)] = 5
+    average_every: Count = 5
     """Steps between the iterates that a mean is made of."""
-    every: Annotated[int, Field(ge=1)] = 1
+    every: Count = 1
     """Steps from one prior and noise to the next, which then are as many times as strong."""
     prior_step: PriorStep = "gradient"
     """The prior acts by its gradient, or by a proximal step, which makes exact zeros."""
-    burn_in: Annotated[int, Field(ge=0)] = 10
+    burn_in: Annotated[int, Field(ge=0, le=1_000_000)] = 10
     """Epochs before the first interval begins."""
-    interval: Annotated[int, Field(ge=1)] = 5
+    interval: Count = 5
     """Epochs between samples."""
-    samples: Annotated[int, Field(ge=1)] | None = None
+    samples: Count | None = None
     """Samples per chain; by default as many as fit; required for backward collection."""
-    patience: Annotated[int, Field(ge=1)] | None = None
+    patience: Count | None = None
     """End a chain after so many samples in a row that validation data find no better than the best
     before, which then is its last; by default it runs to its end."""
     augment: AnyAugmentation | None = None
     """How inputs are perturbed: it regularises."""
     clip: Positive | None = None
     """Limit of the gradient's norm, before prior and noise."""
-    shed_after: Annotated[int, Field(ge=1)] | None = None
+    shed_after: Count | None = None
     """Remove units from the running chain once the prior has held them at zero for so many epochs;
     by default all stay."""
     autocast: bool = False

@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 
 from sparsemble.errors import InputError
+from sparsemble.memory import machine_memory
 
 RECIPE_BYTES = 1 << 20
 JSON_BYTES = 64 << 20
-JSON_LEVELS = 64
+LEVELS = 64
 """How deep lists and objects may lie in each other."""
 _VARIABLE = "SPARSEMBLE_MAX_BYTES"
 
@@ -21,7 +22,7 @@ def tensor_bytes() -> int:
     """How large the tensors of one file, or of one ensemble, may be: a quarter of the memory."""
     asked = os.environ.get(_VARIABLE)
     if asked is None:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
+        return machine_memory() // 4
     if not asked.isascii() or not asked.isdigit() or len(asked) > 18:
         raise InputError(f"{_VARIABLE}={asked[:40]!r}: write a number of bytes")
     return int(asked)

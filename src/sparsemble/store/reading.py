@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from sparsemble.errors import CorruptFileError, InputError
-from sparsemble.store.limits import JSON_LEVELS
+from sparsemble.store.limits import LEVELS
 
 
 @contextmanager
@@ -74,15 +74,15 @@ def parsed_json(content: bytes | str, source: str) -> Any:
         value = json.loads(content)
     except (ValueError, RecursionError):
         raise CorruptFileError(f"{source} is not JSON: damaged or foreign") from None
-    if _is_deep(value):
-        raise CorruptFileError(f"{source} is nested more than {JSON_LEVELS} levels deep")
+    if is_deep(value):
+        raise CorruptFileError(f"{source} is nested more than {LEVELS} levels deep")
     return value
 
 
-def _is_deep(value: Any) -> bool:
+def is_deep(value: Any) -> bool:
     """Is there anything below the last level? Level by level, not to be caught by depth itself."""
     level = [value]
-    for _ in range(JSON_LEVELS):
+    for _ in range(LEVELS):
         level = [
             inner
             for outer in level

@@ -30,7 +30,7 @@ from sparsemble.data.vocabulary import END, UNKNOWN, text_of, words_of
 from sparsemble.data.windows import MOST_JITTER
 from sparsemble.errors import InputError
 from sparsemble.pages.blocks import Section
-from sparsemble.settings import Names
+from sparsemble.settings import Count, Names
 from sparsemble.tasks.carrying import Carrying, Rereading
 from sparsemble.tasks.cross_entropy import summed_cross_entropy
 from sparsemble.tasks.forms import Form, Writing
@@ -58,12 +58,12 @@ class LanguageModelling(Task):
     """Perplexity of a text; the vocabulary is part of the task."""
 
     kind: Literal["language-modelling"] = "language-modelling"
-    window: Annotated[int, Field(ge=1)] = 35
+    window: Count = 35
     """Steps a network is unrolled for, and its unit of data: the loss of a window is summed."""
     jitter: Annotated[float, Field(ge=0, le=MOST_JITTER)] = 0.0
     """How far the cuts between windows are moved at random, anew in every epoch, as a share of a
     window: with 0.25 windows are between half and one and a half times as long."""
-    context: Annotated[int, Field(ge=1)] | None = None
+    context: Count | None = None
     """For networks that carry no state: how many of the words before are read with every window."""
     words: SkipJsonSchema[Names | None] = Field(default=None, repr=False)
     """The vocabulary; found in the data."""

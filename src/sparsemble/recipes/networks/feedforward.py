@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 from torch import nn
 
 from sparsemble.nets import feedforward
 from sparsemble.nets.layers import ELEMENTWISE
-from sparsemble.recipes.networks.settings import NetworkSettings, Share, Size, shares
+from sparsemble.recipes.networks.settings import ReadyMadeSettings, Share, Size, shares
 
 
-class FeedForwardSettings(NetworkSettings):
+class FeedForwardSettings(ReadyMadeSettings):
     """A feed-forward network by its hidden sizes."""
 
     kind: Literal["feedforward"] = "feedforward"
-    hidden: tuple[Size, ...]
+    hidden: Annotated[tuple[Size, ...], Field(max_length=1000)]
     """Units of the hidden layers."""
     activation: str = "relu"
     """What follows every hidden layer."""

@@ -9,17 +9,17 @@ from torch import nn
 from sparsemble.nets import LanguageModel, TransformerLanguageModel
 from sparsemble.recipes.networks.sequences import narrower
 from sparsemble.recipes.networks.settings import (
-    NetworkSettings,
-    NotNegative,
+    Depth,
+    ReadyMadeSettings,
     Share,
     Size,
     Sizes,
     shares,
 )
-from sparsemble.settings import Positive
+from sparsemble.settings import NotNegative, Positive
 
 
-class LSTMSettings(NetworkSettings):
+class LSTMSettings(ReadyMadeSettings):
     """An LSTM that reads words; the embedding is as wide as the last layer unless given."""
 
     kind: Literal["lstm"] = "lstm"
@@ -71,7 +71,7 @@ class LSTMSettings(NetworkSettings):
         return self.model_copy(update=update)
 
 
-class TransformerLanguageSettings(NetworkSettings):
+class TransformerLanguageSettings(ReadyMadeSettings):
     """A Transformer that reads words and looks back only."""
 
     kind: Literal["transformer-language"] = "transformer-language"
@@ -79,7 +79,7 @@ class TransformerLanguageSettings(NetworkSettings):
     """Of every position's vector; each head needs an even share of it."""
     context: Size
     """How many words back a block looks; best as many as `task.window`."""
-    layers: Size = 2
+    layers: Depth = 2
     """Blocks of attention and two layers."""
     heads: Size = 4
     """Of the attention in every block."""

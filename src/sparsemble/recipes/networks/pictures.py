@@ -10,10 +10,17 @@ from torch import nn
 from sparsemble.errors import InputError
 from sparsemble.nets import ResNet, SmallCNN
 from sparsemble.nets.pictures import Shape
-from sparsemble.recipes.networks.settings import NetworkSettings, Share, Size, Sizes, shares
+from sparsemble.recipes.networks.settings import (
+    Depth,
+    ReadyMadeSettings,
+    Share,
+    Size,
+    Sizes,
+    shares,
+)
 
 
-class _PictureSettings(NetworkSettings):
+class _PictureSettings(ReadyMadeSettings):
     shape: tuple[Size, Size, Size] | None = None
     """Channels, height and width of the pictures; by default one square channel."""
 
@@ -53,7 +60,7 @@ class ResNetSettings(_PictureSettings):
     kind: Literal["resnet"] = "resnet"
     channels: Sizes
     """Of every stage; all but the first halve the picture."""
-    blocks: Size = 2
+    blocks: Depth = 2
     """Residual blocks of every stage."""
 
     def build(self, inputs: int, outputs: int) -> nn.Module:

@@ -9,10 +9,17 @@ from torch import nn
 
 from sparsemble.errors import InputError
 from sparsemble.nets import RecurrentClassifier, TransformerClassifier
-from sparsemble.recipes.networks.settings import NetworkSettings, Share, Size, Sizes, shares
+from sparsemble.recipes.networks.settings import (
+    Depth,
+    ReadyMadeSettings,
+    Share,
+    Size,
+    Sizes,
+    shares,
+)
 
 
-class _SequenceSettings(NetworkSettings):
+class _SequenceSettings(ReadyMadeSettings):
     words: Size | None = None
     """Size of the vocabulary, where inputs are words; else say `features`."""
     features: Size | None = None
@@ -44,7 +51,7 @@ class TransformerSettings(_SequenceSettings):
     kind: Literal["transformer"] = "transformer"
     width: Size
     """Of every position's vector; the heads share it."""
-    layers: Size = 2
+    layers: Depth = 2
     """Blocks of attention and two layers."""
     heads: Size = 4
     """Of the attention in every block."""
@@ -52,7 +59,7 @@ class TransformerSettings(_SequenceSettings):
     """Units of the hidden layer of every block; by default four times the width."""
     dropout: Share = 0.0
     """Share left out of the embedding and of what each block adds."""
-    padding: Annotated[int, Field(ge=0)] | None = None
+    padding: Annotated[int, Field(ge=0, le=100_000_000)] | None = None
     """Index of the word that fills short sequences up."""
 
     def build(self, inputs: int, outputs: int) -> nn.Module:
