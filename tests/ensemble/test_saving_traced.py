@@ -1,6 +1,7 @@
 """Saved ensembles of traced networks: they come back without the class, and damage is refused."""
 
 import json
+import math
 import subprocess
 import sys
 from collections.abc import Callable
@@ -184,6 +185,23 @@ def swap(manifest: dict[str, Any]) -> None:
     own[0], own[1] = own[1], own[0]
 
 
+def first(operation: str, *arguments: Any) -> Callable[[dict[str, Any]], object]:
+    """Another operation before all others."""
+    x = {"value": "x"}
+
+    def insert(manifest: dict[str, Any]) -> None:
+        graph = manifest["program"]["blueprint"]["evaluating"]
+        x["value"] = graph["inputs"][0]
+        graph["steps"].insert(0, ["odd", f"aten.{operation}.default", [x, *arguments], {}, ""])
+
+    return insert
+
+
+def of_input(**values: Any) -> Callable[[dict[str, Any]], object]:
+    return lambda manifest: manifest["program"]["blueprint"]["inputs"][0].update(values)
+
+
+NAN = {"number": "nan"}
 NOT_KNOWN = "is not one that programs know"
 DAMAGE: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "an operation that reads files": (set_step(0, 1, "aten.from_file.default"), NOT_KNOWN),
@@ -193,6 +211,19 @@ DAMAGE: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "a value twice": (lambda m: steps(m).insert(0, steps(m)[0]), "twice or of no possible name"),
     "an absurd size": (set_argument(1, 2**64 - 1), "absurd size"),
     "a number of many bits": (set_argument(1, 2**70), "more than 64 bits"),
+    "a slope that is no number": (first("leaky_relu", NAN), "no possible number"),
+    "a slope beyond all": (first("leaky_relu_", 1e300), "no possible number"),
+    "an infinite beta": (first("softplus", {"number": "inf"}), "no possible number"),
+    "a beta of 0": (first("softplus", 0), "beta of 0"),
+    "dropout of no share": (first("dropout", NAN, False), "no possible number"),
+    "a bare infinity": (first("mul", math.inf), "where a number should be"),
+    "inputs that are no numbers": (of_input(low=math.nan), "lies between nan"),
+    "inputs beyond memory": (of_input(shape=[2, 2**29]), "too large"),
+    "units beyond memory": (lambda m: m["sizes"].update(fc1=2**44), "would take"),
+    "weights beyond memory": (
+        lambda m: m["members"][0]["shapes"].update({"fc1.weight": [2**30, 2**30]}),
+        "would take",
+    ),
     "an unknown space": (set_argument(1, {"size": [0, {"ghost": 2}]}), "which is none"),
     "a tensor of an impossible name": (set_argument(1, {"tensor": "a 'b"}), "which is none"),
     "no program": (lambda m: m["program"].pop("blueprint"), "blueprint"),

@@ -158,7 +158,7 @@ def check_unmasked(values: Any, source: str) -> None:
     """Refuse a masked array with something masked: what lies below would be taken for real."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         raise InputError(
-            f"{source}: {int(np.ma.count_masked(values))} values of a masked array are masked: "
+            f"{source}: {np.ma.getmaskarray(values).sum()} values of a masked array are masked: "
             "leave their examples out, or fill them in"
         )
 

@@ -17,7 +17,6 @@ from typing import Any
 import torch
 
 from sparsemble.errors import CorruptFileError
-from sparsemble.memory import check_memory
 from sparsemble.programs.blueprint import Blueprint, InputRange
 from sparsemble.programs.graph import Constant, Graph, Held, Own, Ref, Step, leaves
 from sparsemble.programs.lengths import OPERATIONS, Expression
@@ -25,10 +24,10 @@ from sparsemble.programs.operations import operation
 from sparsemble.settings import LARGEST
 from sparsemble.structure import Size
 
-_COPIES = 2
-"""Of what is tried out, at least."""
 _MOST_STEPS = 100_000
 _LARGEST = 2**31
+_MOST_NUMBERS = 2**28
+"""In one tensor that is made from nothing: a program is tried out when it is loaded."""
 _END = 2**63 - 1
 """What slices are written with that go to the end."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -108,7 +107,7 @@ def _input_from_json(fields: Mapping[str, Any]) -> InputRange:
     shape = tuple(int(length) for length in fields["shape"])
     if fields["dtype"] not in _TORCH or not all(0 <= n < _LARGEST for n in shape):
         raise CorruptFileError(f"a program's input is described by {dict(fields)}")
-    if math.prod(shape) > _LARGEST:
+    if math.prod(shape) > _MOST_NUMBERS:
         raise CorruptFileError(f"a program's input of shape {shape} is too large")
     fixed = tuple((int(dim), int(length)) for dim, length in fields["fixed"])
     free = tuple((int(dim), str(name)) for dim, name in fields["free"])
@@ -116,7 +115,6 @@ def _input_from_json(fields: Mapping[str, Any]) -> InputRange:
     columns = tuple(float(most) for most in fields.get("columns", ()))
     if not all(map(math.isfinite, (low, high, *columns))):
         raise CorruptFileError(f"a program's input lies between {low} and {high}, or {columns}")
-    check_memory(_COPIES * 8 * math.prod(shape), f"a program's input of shape {shape}")
     return InputRange(shape, fields["dtype"], low, high, fixed, free, columns)
 
 
@@ -191,9 +189,8 @@ def _check_numbers(what: str, arguments: list[Any]) -> None:
 def _check_sizes(what: str, arguments: tuple[Any, ...]) -> None:
     for own in arguments:
         lengths = [n for n in leaves(own) if type(n) is int and 0 < n < _END]
-        if math.prod(lengths) > _LARGEST:
+        if math.prod(lengths) > _MOST_NUMBERS:
             raise CorruptFileError(f"a program calls {what} with the absurd sizes {own}")
-        check_memory(_COPIES * 8 * math.prod(lengths), f"{what} of a program, of {own},")
 
 
 def _to_json(argument: Any) -> Any:
