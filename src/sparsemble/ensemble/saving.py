@@ -50,6 +50,9 @@ from sparsemble.tasks.legacy import task_of_manifest
 MANIFEST = "manifest.json"
 _TENSOR_FILE = re.compile(r"members-[0-9a-f]{16}\.safetensors")
 
+_MOST_WEIGHTS = 10**12
+"""Of a network before it was pruned."""
+
 Factory = Callable[[], nn.Module]
 
 
@@ -332,7 +335,10 @@ def _read_member(
     if {space.name: space.size for space in described.spaces} != entry.units:
         raise CorruptFileError("the lists of kept units do not fit the network")
     origin = Origin(manifest.sizes, units, manifest.group_sizes)
-    return Member(network.eval(), described, masks, origin)
+    member = Member(network.eval(), described, masks, origin)
+    if sum(member.whole_sizes().values()) > _MOST_WEIGHTS:
+        raise CorruptFileError("before it was pruned a member would have had absurdly many weights")
+    return member
 
 
 def _stream(dtype: str) -> str:

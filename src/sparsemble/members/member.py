@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from sparsemble.modes import is_captured
-from sparsemble.structure import Cost, Layout, laid_out, measure
+from sparsemble.structure import Cost, Layout, laid_out, measure, measure_whole
 from sparsemble.structure.groups import group_sizes
 
 
@@ -87,8 +87,7 @@ class Member(nn.Module):
     @property
     def dense_cost(self) -> Cost:
         """What the network cost before it was pruned."""
-        whole = {name: torch.ones(shape, dtype=torch.bool) for name, shape in self._shapes()}
-        return measure(self.layout.with_sizes(self.origin.sizes), whole)
+        return measure_whole(self.layout.with_sizes(self.origin.sizes), dict(self._shapes()))
 
     def pattern(self) -> dict[str, Tensor]:
         """The sparsity pattern: which weights of the network before compaction are left."""

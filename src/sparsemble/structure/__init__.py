@@ -4,7 +4,7 @@ The prior (`groups`), the accounting (`costs`) and the compaction (`survival`) a
 cannot disagree about what a unit owns.
 """
 
-from sparsemble.structure.costs import Cost, measure
+from sparsemble.structure.costs import Cost, measure, measure_whole
 from sparsemble.structure.groupings import GROUPINGS, Grouping
 from sparsemble.structure.groups import GroupTerms
 from sparsemble.structure.layout import Layout
@@ -36,6 +36,7 @@ __all__ = [
     "cut",
     "laid_out",
     "measure",
+    "measure_whole",
     "narrowed",
     "survivors",
 ]

@@ -7,7 +7,7 @@ which it is multiplied, summed over the matrices (Section 5).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -52,9 +52,21 @@ class Cost:
 
 def measure(layout: Layout, masks: Mapping[str, Tensor]) -> Cost:
     """Cost of a network whose kept weights are the `True` entries of `masks`."""
+    parameters = sum(int(masks[name].count_nonzero()) for name in layout.weights)
+    return _cost(layout, parameters, {m.name: _smallest(layout, m, masks) for m in layout.matrices})
+
+
+def measure_whole(layout: Layout, shapes: Mapping[str, Sequence[int]]) -> Cost:
+    """Cost of a network that keeps all its weights; what they are takes no memory."""
+    whole = {name: torch.empty(tuple(own), device="meta") for name, own in shapes.items()}
+    parameters = sum(whole[name].numel() for name in layout.weights)
+    return _cost(layout, parameters, {m.name: _area(layout, m, whole) for m in layout.matrices})
+
+
+def _cost(layout: Layout, parameters: int, shapes: dict[str, tuple[int, int]]) -> Cost:
     return Cost(
-        parameters=sum(int(masks[name].count_nonzero()) for name in layout.weights),
-        shapes={matrix.name: _smallest(layout, matrix, masks) for matrix in layout.matrices},
+        parameters=parameters,
+        shapes=shapes,
         structure=tuple(layout.structure.values()),
         positions={m.name: m.positions for m in layout.matrices if m.positions > 1},
         products={own.name: own.flops(layout.sizes) for own in layout.products},
@@ -64,11 +76,24 @@ def measure(layout: Layout, masks: Mapping[str, Tensor]) -> Cost:
 def _smallest(layout: Layout, matrix: Matrix, masks: Mapping[str, Tensor]) -> tuple[int, int]:
     """Rows and columns of the smallest sub-matrix that holds all kept weights."""
     if matrix.area is not None:
+        return _area(layout, matrix, masks)
+    mask = _joined(layout, matrix, masks)
+    return int(mask.any(1).sum()), int(mask.any(0).sum())
+
+
+def _area(layout: Layout, matrix: Matrix, masks: Mapping[str, Tensor]) -> tuple[int, int]:
+    """Rows and columns altogether."""
+    if matrix.area is not None:
         rows, columns = matrix.area
         return rows.at(layout.sizes), columns.at(layout.sizes)
+    height, width = _joined(layout, matrix, masks).shape
+    return height, width
+
+
+def _joined(layout: Layout, matrix: Matrix, masks: Mapping[str, Tensor]) -> Tensor:
+    """The mask of what is multiplied at once."""
     parts = []
     for name in matrix.parameters:
         part = matrix.part.of(masks[name]).movedim(matrix.makes, 0).flatten(1)
         parts.append(part if matrix.rows is None else part[matrix.rows.at(layout.sizes)])
-    mask = torch.cat(parts, dim=1)
-    return int(mask.any(1).sum()), int(mask.any(0).sum())
+    return torch.cat(parts, dim=1)
