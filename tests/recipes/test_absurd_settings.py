@@ -13,18 +13,18 @@ from sparsemble.cli.main import app
 from sparsemble.cli.options import parsed_changes
 from sparsemble.errors import InputError
 from sparsemble.memory import machine_memory
-from sparsemble.parsing import parsed_json
 from sparsemble.recipes import Recipe, load_recipe
 from sparsemble.recipes.baselines import baseline_of
 from sparsemble.samplers import Cyclical
 from sparsemble.search.search import read_search
+from sparsemble.store import parsed_json
 
 DEEP = 10_000
 TEXTS = {
     "a number of 5000 digits": (f"seed = {'9' * 5000}", "more than 64 bits"),
     "a number of 100 digits": (f"seed = {'9' * 100}", "more than 64 bits"),
-    "arrays in arrays": (f"seed = {'[' * DEEP}{']' * DEEP}", "nested more than 100 deep"),
-    "tables in tables": (f"seed = {'{a=' * DEEP}1{'}' * DEEP}", "nested more than 100 deep"),
+    "arrays in arrays": (f"seed = {'[' * DEEP}{']' * DEEP}", "nested more than 64 deep"),
+    "tables in tables": (f"seed = {'{a=' * DEEP}1{'}' * DEEP}", "nested more than 64 deep"),
     "a key of many parts": (f"{'.'.join('a' * 20_000)} = 1", "a key of more than 50 parts"),
     "a quoted key": (" . ".join(['"a"'] * 20_000) + " = 1", "a key of more than 50 parts"),
     "a section of many parts": (f"[{'.'.join('a' * 20_000)}]", "a key of more than 50 parts"),
@@ -42,7 +42,7 @@ def test_a_recipe_that_no_parser_can_take_is_refused_by_name(text, why, tmp_path
 def test_a_search_file_that_no_parser_can_take_is_refused_by_name(tmp_path: Path) -> None:
     file = tmp_path / "search.toml"
     file.write_text(TEXTS["arrays in arrays"][0])
-    with pytest.raises(InputError, match=r"search.toml: values nested more than 100 deep"):
+    with pytest.raises(InputError, match=r"search.toml: values nested more than 64 deep"):
         read_search(file)
 
 
@@ -150,7 +150,7 @@ def test_asking_for_the_size_of_a_network_changes_nothing_of_its_weights() -> No
 )
 def test_json_that_no_file_of_ours_holds_is_refused(text: str) -> None:
     with pytest.raises(InputError):
-        parsed_json(text)
+        parsed_json(text, "a file")
 
 
 def test_a_recipe_from_python_has_the_same_limits() -> None:
