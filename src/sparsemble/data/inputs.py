@@ -16,6 +16,7 @@ _TABLES = (
     "; a table of texts, dates and missing values is read by sparsemble.table(frame, "
     "target='COLUMN')"
 )
+_LARGEST = 2**63 - 1
 _RESOLUTION = 1e-5
 """The range of a column beside its size, at least."""
 
@@ -164,6 +165,10 @@ def as_tensor(values: Any, source: str, *, single: bool = True) -> Tensor:
         with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused
             array = array.astype(np.float32 if single else np.float64)
     if array.dtype.kind == "u" and array.dtype.itemsize > 1:
+        if array.size and int(array.max()) > _LARGEST:
+            raise InputError(
+                f"{source}: {int(array.max())} is larger than whole numbers may be, {_LARGEST}"
+            )
         array = array.astype(np.int64)
     # A copy where the array is read-only, reversed or not in native byte order.
     plain = np.require(array, array.dtype.newbyteorder("="), ["C", "W"])

@@ -8,6 +8,7 @@ from sparsemble.store.files import (
     tensor_digest,
     write_atomically,
     write_json,
+    write_pieces,
     write_tensors,
 )
 from sparsemble.store.links import inside
@@ -26,5 +27,6 @@ __all__ = [
     "unpack",
     "write_atomically",
     "write_json",
+    "write_pieces",
     "write_tensors",
 ]
