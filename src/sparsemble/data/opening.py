@@ -139,9 +139,8 @@ class _Lines(io.RawIOBase):
         super().close()
 
     def readinto(self, buffer: Any) -> int:
-        buffer = memoryview(buffer)[
-            : self.most
-        ]  # so that none but the first line in it can be too long
+        # No longer than a line may be: only the first line in it can then be too long.
+        buffer = memoryview(buffer)[: self.most]
         count = self._raw.readinto(buffer) or 0
         # A pipe may give less than is asked for: its beginning has to tell what it holds.
         while not self._begun and 0 < count < min(_LONGEST, len(buffer)):

@@ -39,6 +39,8 @@ _HEADERS = 16
 _MOST_HEADER = 100
 """Lines that the names of columns may fill."""
 _PARQUET_BUFFER = 1 << 18
+_CELLS, _MOST_ROWS = 1 << 17, 1 << 15
+"""Of a Parquet file that are looked at together: about so many, in no more rows."""
 _MOST_COLUMNS = 1 << 20
 """Of an array."""
 
@@ -191,7 +193,8 @@ def _from_parquet(file: Opened, wanted: Wanted) -> Iterator[Any]:
     seekable(file, file.path, "a Parquet file")
     given = needed("pyarrow.parquet").ParquetFile(file.path, buffer_size=_PARQUET_BUFFER)
     kept = wanted(given.schema_arrow.names)
-    for batch in given.iter_batches(AT_ONCE, columns=kept, use_threads=False):
+    many = min(max(_CELLS // max(len(kept), 1), AT_ONCE), _MOST_ROWS)
+    for batch in given.iter_batches(many, columns=kept, use_threads=False):
         yield arrow.Table.from_batches([batch])
 
 

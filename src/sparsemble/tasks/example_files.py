@@ -75,9 +75,13 @@ def _evidence(
 
 def _check_finite(records: Sequence[Mapping[str, Any]]) -> None:
     """What is computed of finite numbers may be too large all the same."""
-    for row, record in enumerate(records):
-        for value in record.values():
-            if isinstance(value, float) and not math.isfinite(value):
+    for key, value in records[0].items():
+        if not isinstance(value, float):
+            continue
+        column = [record[key] for record in records]
+        if not math.isfinite(sum(column)):
+            row = next((k for k, own in enumerate(column) if not math.isfinite(own)), None)
+            if row is not None:
                 raise NotFiniteError(row)
 
 

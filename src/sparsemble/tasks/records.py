@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from sparsemble.data.rows import is_number
@@ -35,8 +36,23 @@ def header_of(record: Mapping[str, Any]) -> str:
 
 
 def lines_of(records: Sequence[Mapping[str, Any]]) -> str:
-    """The lines of a table that such records are; numbers have six figures."""
-    return _written([_cells(record) for record in records])
+    """The lines of a table that such records are; numbers have six figures.
+
+    >>> lines_of([{"prediction": "a, b", "entropy": 0.25, "probabilities": {"x": 1 / 3}}])
+    '"a, b",0.25,0.333333\\n'
+    """
+    styles: dict[tuple[type, ...], tuple[str, list[int]]] = {}
+    lines = []
+    for record in records:
+        values = _values(record)
+        kinds = tuple(map(type, values))
+        if kinds not in styles:  # nearly always one for all: numbers are then quickly written
+            styles[kinds] = _style(kinds)
+        style, texts = styles[kinds]
+        for place in texts:
+            values[place] = _cell("" if values[place] is None else str(values[place]))
+        lines.append(style % tuple(values))
+    return "".join(lines)
 
 
 def plain(text: str) -> str:
@@ -48,18 +64,28 @@ def plain(text: str) -> str:
     return f"'{text}" if text.startswith(_FORMULAS) and not is_number(text) else text
 
 
-def _cells(record: Mapping[str, Any]) -> list[str]:
+def _values(record: Mapping[str, Any]) -> list[Any]:
     values: list[Any] = []
     for value in record.values():
-        if isinstance(value, dict):
+        if type(value) is dict:
             values += value.values()
         else:
             values.append(value)
-    return [f"{own:.6g}" if isinstance(own, float) else _text(own) for own in values]
+    return values
 
 
-def _text(value: Any) -> str:
-    return "" if value is None else plain(str(value))
+def _style(kinds: Sequence[type]) -> tuple[str, list[int]]:
+    """How a line of such values is written, and which of them are texts."""
+    numbers = [issubclass(kind, float) for kind in kinds]
+    line = ",".join("%.6g" if number else "%s" for number in numbers)
+    return f"{line}\n", [place for place, number in enumerate(numbers) if not number]
+
+
+@lru_cache(4096)
+def _cell(text: str) -> str:
+    """A text as a cell of a line; most of them are names of classes, which come again."""
+    # Beside another cell, since a line with nothing but an empty one is written otherwise.
+    return _written([["", plain(text)]]).removeprefix(",").removesuffix("\n")
 
 
 def _written(rows: Sequence[Sequence[str]]) -> str:
