@@ -14,6 +14,22 @@ class InputError(SparsembleError, ValueError):
     """A value from outside (argument, recipe, data, file) that cannot be used."""
 
 
+class NotFiniteError(InputError):
+    """A prediction that is no number: the inputs are more than the networks can take.
+
+    Args:
+        row: Of which inputs, counted from 0.
+        source: Where those come from.
+    """
+
+    def __init__(self, row: int, source: str = "the inputs") -> None:
+        super().__init__(
+            f"{source}: what the members predict for row {row + 1} is not finite: its values are "
+            "too large"
+        )
+        self.row = row
+
+
 class ExportError(SparsembleError):
     """An exported file that does not predict what the ensemble does: it was not written."""
 

@@ -76,7 +76,7 @@ def test_it_is_learned_scored_and_predicts(learned, tmp_path):
     score = learned.evaluate((inputs, truth))
     assert score["deviation"] == pytest.approx(float((expected - 1).abs().mean()), rel=1e-5)
     np.save(tmp_path / "rows.npy", inputs.numpy())
-    answer = learned.task.predict_file(learned, tmp_path / "rows.npy")
+    [answer] = learned.task.predict_file(learned, tmp_path / "rows.npy")
     assert [row["rate"] for row in answer.value] == pytest.approx(expected.flatten().tolist())
 
 

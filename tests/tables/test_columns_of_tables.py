@@ -228,7 +228,7 @@ def test_numbers_with_a_few_texts_among_them_are_no_categories():
             {"sex": ["male", "other", "male", "x"]},
             "row 2 holds 'other', which was not in the table",
         ),
-        ({"member": [True, None, True, True]}, "row 2 holds no value (1 row in all)"),
+        ({"member": [True, None, True, True]}, "row 2 holds no value (1 row of 4 read)"),
         ({"member": [1, 0, 2, 1]}, "column 'member': row 3 holds 2, not 0 or 1"),
         ({"age": DATES}, "'age': holds dates where numbers are"),
         ({"sex": DATES}, "'sex': holds dates where texts are"),

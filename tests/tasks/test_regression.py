@@ -269,7 +269,7 @@ def table(path, names, rows) -> None:
 def test_a_table_is_answered_with_mean_deviation_and_interval(one, tmp_path):
     inputs = lines(5)[0]
     table(tmp_path / "rows.csv", ["w", "x", "y", "z"], inputs)
-    answer = one.task.predict_file(one, tmp_path / "rows.csv")
+    [answer] = one.task.predict_file(one, tmp_path / "rows.csv")
     law = one.task.mixture(one.predictive(inputs))
     low, high = law.interval(0.9)
     columns = {
@@ -289,7 +289,7 @@ def test_a_table_is_answered_with_mean_deviation_and_interval(one, tmp_path):
 def test_columns_of_several_targets_have_their_names_and_features_any_order(two, tmp_path):
     inputs = lines(5)[0]
     table(tmp_path / "rows.csv", ["d", "c", "b", "a"], inputs[:, ::-1])
-    answer = two.task.predict_file(two, tmp_path / "rows.csv")
+    [answer] = two.task.predict_file(two, tmp_path / "rows.csv")
     assert [row["left_mean"] for row in answer.value] == pytest.approx(two.predict(inputs)[:, 0])
     assert [row["right_mean"] for row in answer.value] == pytest.approx(two.predict(inputs)[:, 1])
 
@@ -315,7 +315,8 @@ def test_files_with_the_true_numbers_of_several_targets_are_scored_by_name(two, 
     for file in (tmp_path / "rows.csv", tmp_path / "rows.npz"):
         held = two.task.evaluation_from(str(file), "test", None)
         assert two.evaluate(held).metrics == pytest.approx(expected.metrics, rel=1e-5)
-        assert len(two.task.predict_file(two, file).value) == 50  # targets are no features
+        [answer] = two.task.predict_file(two, file)
+        assert len(answer.value) == 50  # targets are no features
 
 
 @pytest.mark.parametrize(

@@ -43,5 +43,7 @@ def main() -> None:
 
 
 def _fail(message: str, code: int) -> NoReturn:
-    print(f"sparsemble: {message}", file=sys.stderr)
+    from sparsemble.progress.console import visible
+
+    print(f"sparsemble: {visible(message)}", file=sys.stderr)
     raise SystemExit(code)

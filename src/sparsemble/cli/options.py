@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -119,11 +119,11 @@ def given(options: dict[str, Any]) -> dict[str, Any]:
 
 def results_console() -> Any:
     """Where results go; in a file or a pipe, tables are as wide as they need to be."""
-    from rich.console import Console
+    from sparsemble.progress.console import PlainConsole
 
     narrow = sys.stdout.isatty() or "COLUMNS" in os.environ
     width = None if narrow else _FILE_WIDTH
-    return Console(highlight=False, markup=False, soft_wrap=True, width=width)
+    return PlainConsole(width=width)
 
 
 def progress_console(*, quiet: bool = False) -> Any:
@@ -134,6 +134,16 @@ def progress_console(*, quiet: bool = False) -> Any:
     return console.progress_console(quiet=quiet or not is_first())
 
 
+def print_pieces(pieces: Iterable[str]) -> None:
+    """Results as they come; on a terminal nothing in them commands it."""
+    from sparsemble.progress.console import visible
+
+    shown = visible if sys.stdout.isatty() else str
+    for piece in pieces:
+        sys.stdout.write(shown(piece))
+        sys.stdout.flush()
+
+
 def as_text(value: Any) -> str:
     """Results for a program, as JSON."""
     return json.dumps(value, ensure_ascii=False, indent=2) + "\n"
@@ -141,7 +151,7 @@ def as_text(value: Any) -> str:
 
 def print_json(value: Any) -> None:
     """Results for a program."""
-    print(as_text(value), end="")
+    print_pieces([as_text(value)])
 
 
 def parsed_changes(

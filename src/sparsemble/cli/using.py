@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,10 +23,14 @@ from sparsemble.cli.options import (
     given,
     parsed_budget,
     print_json,
+    print_pieces,
     progress_console,
     results_console,
     use_threads,
 )
+
+if TYPE_CHECKING:
+    from sparsemble.tasks.task import Answer
 
 
 @app.command()
@@ -47,6 +54,7 @@ def evaluate(
 
     Example: sparsemble evaluate runs/digits --on digits
     """
+    from sparsemble.errors import InputError
     from sparsemble.results.tables import Table
     from sparsemble.runs.opening import open_ensemble
 
@@ -54,6 +62,8 @@ def evaluate(
     ensemble = open_ensemble(saved, code or ())
     options = given({"streams": streams, "unseen": unseen})
     score = ensemble.evaluate(ensemble.task.evaluation_from(on, part, data, **options))
+    if not all(map(math.isfinite, score.metrics.values())):
+        raise InputError(f"{on}: what the members predict is not finite: values are too large")
     if as_json:
         print_json(score.model_dump(mode="json"))
         return
@@ -90,17 +100,32 @@ def predict(
     Example: sparsemble predict runs/digits examples/digits.csv
     """
     from sparsemble.runs.opening import open_ensemble
-    from sparsemble.store import write_atomically
+    from sparsemble.store import write_pieces
 
     use_threads(threads)
     ensemble = open_ensemble(saved, code or ())
     options = given({"words": words, "unseen": unseen})
-    found = ensemble.task.predict_file(ensemble, inputs, **options)
-    answer = as_text(found.value) if as_json else found.text
+    answers = ensemble.task.predict_file(ensemble, inputs, **options)
+    pieces = _as_json(answers) if as_json else (answer.text for answer in answers)
+    # Bad input mostly shows at the beginning: nothing is made before that is read.
+    pieces = chain([next(pieces)], pieces)
     if out is None:
-        print(answer, end="")
+        print_pieces(pieces)
     else:
-        write_atomically(out, answer.encode())
+        write_pieces(out, (piece.encode() for piece in pieces))
+
+
+def _as_json(answers: Iterator[Answer]) -> Iterator[str]:
+    """Answers as one value: lists as one list, as long as it may be."""
+    first = next(answers)
+    if not isinstance(first.value, list):
+        yield as_text(first.value)
+        return
+    begun = "[\n"
+    for answer in chain([first], answers):
+        yield begun + as_text(answer.value).removeprefix("[\n").removesuffix("\n]\n")
+        begun = ",\n"
+    yield "\n]\n"
 
 
 @app.command()
@@ -215,9 +240,9 @@ def sample(
         progress_console().print(f"{unknown} words of --start are unknown: read as <unk>")
     for word in drawn:
         if word == END:
-            print(" ".join(line))
+            print_pieces([" ".join(line), "\n"])
             line = []
         else:
             line.append(word)
     if line:
-        print(" ".join(line))
+        print_pieces([" ".join(line), "\n"])

@@ -49,6 +49,11 @@ def as_targets(values: Any, class_names: Sequence[str] | None, source: str) -> T
             f"positions, got {tensor.dtype} of {tuple(tensor.shape)}"
             + ("; of one-hot rows give argmax(1)" if tensor.shape[1:].numel() > 1 else "")
         )
+    if tensor.is_floating_point() and bool((tensor.abs() >= 2.0**63).any()):
+        raise InputError(
+            f"{source}: {float(tensor.abs().max()):.6g} is larger than a label may be: classes are "
+            "numbered from 0"
+        )
     indices = tensor.long()
     if tensor.is_floating_point() and not torch.equal(indices.to(tensor), tensor):
         raise InputError(

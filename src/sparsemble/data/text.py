@@ -6,19 +6,23 @@ vocabulary is that of the training text alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import io
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
-from typing import TypeVar
+from typing import IO, TypeVar
 
 from torch import Tensor
 
+from sparsemble.data.opening import Opened
 from sparsemble.data.split import Part, Split
 from sparsemble.data.vocabulary import END, Vocabulary
 from sparsemble.errors import InputError
 
 PARTS = ("train", "validation", "test")
 _SPELLINGS = {"train": ("train",), "validation": ("valid", "dev", "validation"), "test": ("test",)}
+_GZIP = b"\x1f\x8b"
 _VALIDATION_STREAMS = 20
 """Streams the validation text is read in; the test text is read as one."""
 Number = TypeVar("Number", int, float)
@@ -43,9 +47,12 @@ class Text:
     @property
     def notes(self) -> tuple[str, ...]:
         """What the user should know about it."""
-        if not self.unknown:
-            return ()
-        return (f"{self.unknown} words of {self.name} are not in the vocabulary: read as <unk>",)
+        return about_unknown(self.unknown, self.name)
+
+
+def about_unknown(count: int, name: str) -> tuple[str, ...]:
+    """A sentence about words that a vocabulary lacks, if there are any."""
+    return (f"{count} words of {name} are not in the vocabulary: read as <unk>",) if count else ()
 
 
 @dataclass(frozen=True)
@@ -129,9 +136,9 @@ def read_corpus(
         folder = Path(source)
         files = _files_in(folder)
         name = folder.resolve().name
-    contents = {part: _bytes(path) for part, path in files.items()}
+    words = {part: list(chain.from_iterable(read_lines(path))) for part, path in files.items()}
     sources = {part: str(path) for part, path in files.items()}
-    return corpus_of(contents, sources, name=name, size=size, threshold=threshold)
+    return _corpus(words, sources, name, size, threshold)
 
 
 def corpus_of(
@@ -143,7 +150,18 @@ def corpus_of(
     threshold: int = 1,
 ) -> Corpus:
     """A corpus from the bytes of its parts; `sources` says for messages where each came from."""
-    words = {part: _words(contents[part], sources[part]) for part in PARTS}
+    lines = {part: _lines(io.BytesIO(contents[part]), sources[part]) for part in PARTS}
+    words = {part: list(chain.from_iterable(own)) for part, own in lines.items()}
+    return _corpus(words, sources, name, size, threshold)
+
+
+def _corpus(
+    words: Mapping[str, list[str]],
+    sources: Mapping[str, str],
+    name: str,
+    size: int | None,
+    threshold: int,
+) -> Corpus:
     try:
         vocabulary = Vocabulary.build(words["train"], size=size, threshold=threshold)
     except InputError as error:
@@ -159,9 +177,13 @@ def corpus_of(
     )
 
 
-def read_words(path: Path) -> list[str]:
-    """The words of a text file, with `<eos>` after every line that has any."""
-    return _words(_bytes(path), str(path))
+def read_lines(path: Path) -> Iterator[list[str]]:
+    """The words of a text file or a pipe, line by line: `<eos>` is after every line that has any.
+
+    Lines without a word are left out.
+    """
+    with Opened(path) as file:
+        yield from _lines(file, str(path))
 
 
 def part_of(folder: Path, part: str) -> Path:
@@ -204,33 +226,27 @@ def _files_in(folder: Path, parts: Sequence[str] = PARTS) -> dict[str, Path]:
     return found
 
 
-def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
-
-
-def _words(content: bytes, source: str) -> list[str]:
-    """The words of a text, with `<eos>` after every line that has any."""
-    if content.startswith(b"\x1f\x8b"):
-        raise InputError(f"{source} is compressed, not plain text: unpack it with gunzip")
-    try:
-        text = content.decode("utf-8").removeprefix("\ufeff")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"{source} is not UTF-8 text: byte {error.start} is 0x{content[error.start]:02x}; "
-            "convert it, with iconv for instance"
-        ) from None
-    words: list[str] = []
-    for number, line in enumerate(text.split("\n"), start=1):
-        if found := line.split():
-            if END in found:
-                raise InputError(
-                    f"{source} holds {END} in line {number}: remove it, every line gets one"
-                )
-            words += found
-            words.append(END)
-    if not words:
+def _lines(file: IO[bytes], source: str) -> Iterator[list[str]]:
+    """The words of each line that has any, with `<eos>` after them."""
+    read, some = 0, False
+    for number, line in enumerate(file, start=1):
+        if read == 0 and line.startswith(_GZIP):
+            raise InputError(f"{source} is compressed, not plain text: unpack it with gunzip")
+        try:
+            text = line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"{source} is not UTF-8 text: byte {read + error.start} is "
+                f"0x{line[error.start]:02x}; convert it, with iconv for instance"
+            ) from None
+        words = (text if read else text.removeprefix("\ufeff")).split()
+        read += len(line)
+        if END in words:
+            raise InputError(
+                f"{source} holds {END} in line {number}: remove it, every line gets one"
+            )
+        if words:
+            some = True
+            yield [*words, END]
+    if not some:
         raise InputError(f"{source} is empty: it holds no word")
-    return words

@@ -22,6 +22,7 @@ from sparsemble.nets.layers import without_addresses
 from sparsemble.programs import Program
 from sparsemble.structure import Layout
 from sparsemble.tasks import Evaluation, Forward, Score, Scorer, Task, Uncertainty
+from sparsemble.tasks.finite import finite
 
 if TYPE_CHECKING:
     from sparsemble.ensemble.budget import Budget
@@ -145,13 +146,17 @@ class Ensemble(nn.Module):
         return Runner(self.task, self._stack or self._networks, self._few)
 
     def forward(self, inputs: Any) -> Tensor:
-        """The members' prediction together: of classifiers their mean probabilities."""
+        """The members' prediction together: of classifiers their mean probabilities.
+
+        One that is not finite is a `NotFiniteError`, here as in all that predicts.
+        """
         if is_captured():  # which must not hold what is derived of members, or chosen by a clock
             in_turn = Runner(self.task, self._list())
             mixed = self.task.mix(in_turn(self.task.arranged(inputs), self.task.evidence))
             return mixed.detach()  # a trace does not know that there were no gradients
         with OwnModes():
-            return self.task.mix(self._quick()(self.task.arranged(inputs), self.task.evidence))
+            evidence = self._quick()(self.task.arranged(inputs), self.task.evidence)
+            return self.task.mix(finite(evidence, self.task))
 
     @in_own_modes
     def evidence(self, inputs: Any, feature_names: Sequence[str] | None = None) -> Tensor:
@@ -164,7 +169,7 @@ class Ensemble(nn.Module):
             feature_names: What the columns of an array are called, to be matched by name.
         """
         checked = self.task.inputs(inputs, feature_names)
-        return self._quick()(checked, self.task.evidence)
+        return finite(self._quick()(checked, self.task.evidence), self.task)
 
     @in_own_modes
     def predictive(self, inputs: Any, feature_names: Sequence[str] | None = None) -> Tensor:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from sparsemble.data import Inputs
-from sparsemble.errors import InputError
+from sparsemble.errors import InputError, NotFiniteError
 from sparsemble.tasks import Predictor, Task
 
 
@@ -65,16 +65,12 @@ class Predicting:
         return self._task.asked(asked.rows, "the rows")
 
     def _answer(self, asked: Question, found: Sequence[Tensor | Exception]) -> Any:
-        for own in found:
+        for place, own in enumerate(found):
+            if isinstance(own, NotFiniteError):
+                raise NotFiniteError(place + own.row, "the rows")  # parts are all rows, or one each
             if isinstance(own, Exception):
                 raise own
         evidence = torch.cat([own for own in found if isinstance(own, Tensor)], dim=1)
-        fine = evidence.isfinite().transpose(0, 1).flatten(1).all(1).tolist()
-        if not all(fine):
-            raise InputError(
-                f"the rows: what the members predict for row {fine.index(False) + 1} is not "
-                "finite: its values are too large"
-            )
         return asked.answer(evidence)
 
     def _evidence(self, parts: Sequence[Inputs]) -> list[Tensor | Exception]:

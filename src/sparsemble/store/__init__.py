@@ -8,6 +8,7 @@ from sparsemble.store.files import (
     tensor_digest,
     write_atomically,
     write_json,
+    write_pieces,
     write_tensors,
 )
 from sparsemble.store.limits import RAISED_BY, tensor_bytes
@@ -34,5 +35,6 @@ __all__ = [
     "unpack",
     "write_atomically",
     "write_json",
+    "write_pieces",
     "write_tensors",
 ]

@@ -12,8 +12,9 @@ import hashlib
 import json
 import os
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -37,23 +38,48 @@ def write_atomically(path: Path, content: bytes) -> None:
 
     A link stays one, to the new content; a device or a pipe is written to.
     """
-    with full_disk_explained(path, len(content)), _named(path):
-        if path.exists() and not path.is_file():
-            path.write_bytes(content)
-            return
-        path = Path(os.path.realpath(path))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}{_PARTIAL}")
-        try:
-            with partial.open("xb") as file:
-                file.write(content)
-                file.flush()
+    write_pieces(path, (content,))
+
+
+def write_pieces(path: Path, pieces: Iterable[bytes]) -> None:
+    """The same of content that comes in pieces, and is in its place when the last one came.
+
+    A device or a pipe gets each as it comes.
+    """
+    if path.exists() and not path.is_file():
+        with _named(path):
+            device = path.open("wb", buffering=0)
+        with device:
+            _write_all(device, pieces, path)
+        return
+    place = Path(os.path.realpath(path))
+    partial = place.with_name(f".{place.name}.{secrets.token_hex(4)}{_PARTIAL}")
+    with _named(path):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        file = partial.open("xb", buffering=0)
+    try:
+        with file:
+            size = _write_all(file, pieces, path)
+            with full_disk_explained(path, size), _named(path):
                 os.fsync(file.fileno())
-            partial.replace(path)
-        except BaseException:
-            partial.unlink(missing_ok=True)
-            raise
-        _sync_folder(path.parent)
+        with full_disk_explained(path, size), _named(path):
+            partial.replace(place)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    _sync_folder(place.parent)
+
+
+def _write_all(file: FileIO, pieces: Iterable[bytes], path: Path) -> int:
+    """Write pieces; how long they are together. Errors in making them are not the file's."""
+    size = 0
+    for piece in pieces:
+        size += len(piece)
+        left = memoryview(piece)
+        with full_disk_explained(path, size), _named(path):
+            while left:
+                left = left[file.write(left) :]
+    return size
 
 
 @contextmanager

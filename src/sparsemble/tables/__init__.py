@@ -7,6 +7,7 @@ from sparsemble.tables.files import read_frame
 from sparsemble.tables.frames import as_frame, is_table
 from sparsemble.tables.guessing import Choices
 from sparsemble.tables.reading import made_of, read_table, table
+from sparsemble.tables.streams import read_frames
 
 __all__ = [
     "CategoryColumn",
@@ -19,6 +20,7 @@ __all__ = [
     "is_table",
     "made_of",
     "read_frame",
+    "read_frames",
     "read_table",
     "table",
 ]

@@ -55,6 +55,8 @@ class Cells:
     """The different texts."""
     what: str = ""
     """Of other kinds: what they are."""
+    start: int = 0
+    """How many rows of the table come before these."""
 
     @cached_property
     def missing(self) -> np.ndarray:
@@ -101,6 +103,10 @@ class Cells:
         if all(value is not None for value in values):
             return [text for _, text in sorted(zip(values, self.names, strict=True))]
         return sorted(self.names)
+
+    def row(self, place: int) -> str:
+        """One of them, as people count the rows of the table."""
+        return f"row {self.start + place + 1}"
 
     def text(self, row: int) -> str:
         """One of them as a text."""

@@ -51,12 +51,12 @@ class NumberColumn(Settings):
         values = counted(cells, self.holds, source)
         missing = np.isnan(values)
         if not self.marked:
-            _check_missing(missing, source, unseen)
+            _check_missing(cells, missing, source, unseen)
         with np.errstate(over="ignore"):
             values = np.where(missing, self.fill, values).astype(np.float32)
         row = _first(~np.isfinite(values))
         if row is not None:
-            raise InputError(f"{source}: row {row + 1} is too large for single precision")
+            raise InputError(f"{source}: {cells.row(row)} is too large for single precision")
         return np.stack([values, missing], 1) if self.marked else values[:, None]
 
 
@@ -79,7 +79,7 @@ class CategoryColumn(Settings):
     def encode(self, cells: Cells, source: str, unseen: Unseen) -> np.ndarray:
         """Its inputs, `(rows, categories)`, one more if to be missing is one."""
         if not self.marked:
-            _check_missing(cells.missing, source, unseen)
+            _check_missing(cells, cells.missing, source, unseen)
         places = places_of(cells, self.categories, source, None if unseen == "ignore" else _REMEDY)
         inputs: np.ndarray = places[:, None] == np.arange(len(self.names))
         return inputs.astype(np.float32)
@@ -100,7 +100,7 @@ class TargetColumn(Settings):
         """Indices of classes, or numbers; none may be missing."""
         row = _first(cells.missing)
         if row is not None:
-            raise InputError(f"{source}: row {row + 1} holds no value: leave that row out")
+            raise InputError(f"{source}: {cells.row(row)} holds no value: leave that row out")
         if self.classes is None:
             return counted(cells, "number", source)
         remedy = "an ensemble cannot be measured on a class that it has not learned"
@@ -112,7 +112,9 @@ def counted(cells: Cells, wanted: str, source: str) -> np.ndarray:
     if cells.kind in (wanted, "nothing") or (wanted, cells.kind) == ("number", "truth"):
         row = _first(np.isinf(cells.values))
         if row is not None:
-            raise InputError(f"{source}: row {row + 1} holds infinity: give a number, or nothing")
+            raise InputError(
+                f"{source}: {cells.row(row)} holds infinity: give a number, or nothing"
+            )
         return cells.values
     if cells.kind == "text" and wanted in _READERS:
         return _read(cells, wanted, source)
@@ -120,7 +122,7 @@ def counted(cells: Cells, wanted: str, source: str) -> np.ndarray:
         row = _first(~np.isin(cells.values, (0, 1)) & ~cells.missing)
         if row is None:
             return cells.values
-        raise InputError(f"{source}: row {row + 1} holds {plain(cells.values[row])}, not 0 or 1")
+        raise InputError(f"{source}: {cells.row(row)} holds {plain(cells.values[row])}, not 0 or 1")
     raise InputError(f"{source}: holds {cells.words} where {WORDS[wanted]} are expected")
 
 
@@ -131,8 +133,8 @@ def _read(cells: Cells, wanted: str, source: str) -> np.ndarray:
     row = _first(strange)
     if row is not None:
         raise InputError(
-            f"{source}: row {row + 1} holds the text {cells.text(row)!r} where {WORDS[wanted]} are "
-            f"expected ({strange.sum()} of {len(strange)} rows do)"
+            f"{source}: {cells.row(row)} holds the text {cells.text(row)!r} where {WORDS[wanted]} "
+            f"are expected ({strange.sum()} of {len(strange)} rows do)"
         )
     return _each(cells, [float("nan") if value is None else value for value in values], np.nan)
 
@@ -161,8 +163,9 @@ def places_of(cells: Cells, known: tuple[str, ...], source: str, remedy: str | N
     row = _first(places < 0)
     if row is not None and remedy is not None:
         raise InputError(
-            f"{source}: row {row + 1} holds {cells.text(row)!r}, which was not in the table that "
-            f"was learned from ({found.count(-1)} such in all); known are {some(known)}; {remedy}"
+            f"{source}: {cells.row(row)} holds {cells.text(row)!r}, which was not in the table "
+            f"that was learned from ({found.count(-1)} such so far); known are "
+            f"{some(known)}; {remedy}"
         )
     return places
 
@@ -185,13 +188,13 @@ def some(names: tuple[str, ...] | list[str]) -> str:
     return ", ".join(names[:_FEW]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def _check_missing(missing: np.ndarray, source: str, unseen: Unseen) -> None:
+def _check_missing(cells: Cells, missing: np.ndarray, source: str, unseen: Unseen) -> None:
     row = _first(missing)
     if row is not None and unseen == "refuse":
         raise InputError(
-            f"{source}: row {row + 1} holds no value ({_rows(missing)} in all), and in the "
-            "table that was learned from every row had one: give one; to have it filled in "
-            f"{UNSEEN}"
+            f"{source}: {cells.row(row)} holds no value ({_rows(missing)} of {len(missing)} "
+            "read), and in the table that was learned from every row had one: give one; to "
+            f"have it filled in {UNSEEN}"
         )
 
 

@@ -109,17 +109,33 @@ def with_targets(
     frame: Frame, targets: Sequence[str], source: str
 ) -> tuple[Frame, tuple[str, ...]]:
     """The rows that have a target, and a sentence about the others."""
+    found = rows_with(frame, targets)
+    sentence = about_left_out(len(frame) - len(found), len(frame), targets, source)
+    return found, sentence
+
+
+def rows_with(frame: Frame, targets: Sequence[str]) -> Frame:
+    """The rows that have a target."""
     missing = np.any([cells_of(frame[name]).missing for name in targets], axis=0)
-    if not missing.any():
-        return frame, ()
-    if missing.all():
+    return frame[[int(row) for row in (~missing).nonzero()[0]]] if missing.any() else frame
+
+
+def about_left_out(
+    left_out: int, rows: int, targets: Sequence[str], source: str
+) -> tuple[str, ...]:
+    """A sentence about rows without a target, if there are any; not all may be without.
+
+    Args:
+        left_out: How many they are,
+        rows: of so many.
+        targets: Columns of what is to be predicted.
+        source: Where the rows come from, for messages.
+    """
+    if not left_out:
+        return ()
+    if left_out == rows:
         raise InputError(f"{source}: {' and '.join(targets)} is missing in every row")
-    count = int(missing.sum())
-    rows = [int(row) for row in (~missing).nonzero()[0]]
-    sentence = (
-        f"{count:,} of {len(missing):,} rows are left out: {' or '.join(targets)} is missing there"
-    )
-    return frame[rows], (sentence,)
+    return (f"{left_out:,} of {rows:,} rows are left out: {' or '.join(targets)} is missing there",)
 
 
 def _named(answers: np.ndarray, names: Sequence[str], source: str) -> dict[str, np.ndarray]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Self
 
 import numpy as np
@@ -68,16 +69,22 @@ class TableEncoding(Settings):
             if getattr(column, "categories", None) or getattr(column, "classes", None)
         )
 
-    def encode(self, frame: Frame, source: str, unseen: Unseen | None = None) -> Tensor:
+    def encode(
+        self, frame: Frame, source: str, unseen: Unseen | None = None, *, start: int = 0
+    ) -> Tensor:
         """The inputs, `(rows, inputs)`, in single precision.
 
         Args:
             frame: A table with these columns, in any order; others only if they are known.
             source: Where it comes from, for messages.
             unseen: In the place of what was said when the columns were found.
+            start: How many rows of the table came before these.
         """
         self.check_names(frame.columns, source)
-        cells = {column.name: cells_of(frame[column.name]) for column in self.columns}
+        cells = {
+            column.name: replace(cells_of(frame[column.name]), start=start)
+            for column in self.columns
+        }
         return self.encode_cells(cells, source, unseen)
 
     def encode_cells(
@@ -91,8 +98,14 @@ class TableEncoding(Settings):
         ]
         return torch.from_numpy(np.concatenate(parts, 1, dtype=np.float32))
 
-    def targets_of(self, frame: Frame, source: str) -> Tensor:
-        """Class indices, `(rows,)`, or numbers in double precision, `(rows, targets)`."""
+    def targets_of(self, frame: Frame, source: str, *, start: int = 0) -> Tensor:
+        """Class indices, `(rows,)`, or numbers in double precision, `(rows, targets)`.
+
+        Args:
+            frame: A table with a column for each target.
+            source: Where it comes from, for messages.
+            start: How many rows of the table came before these.
+        """
         for target in self.targets:
             if target.name not in frame.columns:
                 raise InputError(
@@ -100,7 +113,10 @@ class TableEncoding(Settings):
                     f"there are {some(frame.columns)}"
                 )
         found = [
-            target.encode(cells_of(frame[target.name]), f"{source}, column {target.name!r}")
+            target.encode(
+                replace(cells_of(frame[target.name]), start=start),
+                f"{source}, column {target.name!r}",
+            )
             for target in self.targets
         ]
         if self.targets[0].classes is not None:

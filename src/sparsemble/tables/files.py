@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 ENDINGS = (".csv", ".tsv", ".parquet", ".npz")
 """Of files that hold tables."""
-_MISSING = ["", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null"]
+MISSING = ["", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null"]
+"""Cells of CSV files that hold nothing."""
 _BLOCK = 1 << 20
 _MOST = (1 << 31) - 1
 """Bytes that Arrow takes at once, at most."""
@@ -66,12 +67,16 @@ def _read(path: Path, texts: Collection[str]) -> Any:
         raise
     except Exception as error:  # damaged or foreign files raise what their layer raises
         kind = path.suffix[1:].upper()
-        raise InputError(f"{path} cannot be read as {kind}: {_in_a_line(error)}") from None
-    if len(set(table.column_names)) < table.num_columns:
-        names = table.column_names
+        raise InputError(f"{path} cannot be read as {kind}: {in_a_line(error)}") from None
+    check_different(table.column_names, path)
+    return table
+
+
+def check_different(names: list[str], path: Path) -> None:
+    """Refuse two columns of one name."""
+    if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise InputError(f"{path}: two columns are called {twice!r}: give each its own name")
-    return table
 
 
 def _read_csv(path: Path, texts: Collection[str]) -> Any:
@@ -87,23 +92,27 @@ def _read_csv(path: Path, texts: Collection[str]) -> Any:
     block = min(max(path.stat().st_size + 1, _BLOCK), _MOST)
     read = csv.ReadOptions(block_size=block, use_threads=False)
     convert = csv.ConvertOptions(
-        null_values=_MISSING,
+        null_values=MISSING,
         strings_can_be_null=True,
         column_types={name: arrow.string() for name in header if name.strip() in texts},
     )
     table = csv.read_csv(path, read, parse, convert)
-    names = [name.strip() for name in table.column_names]
+    names = names_in(table.column_names, path)
+    for name, field in zip(names, table.schema, strict=True):
+        if arrow.types.is_binary(field.type):
+            raise InputError(f"{path}: column {name!r} is not UTF-8: save the file as that")
+    return table.rename_columns(names)
+
+
+def names_in(header: Sequence[str], path: Path) -> list[str]:
+    """What the columns of a CSV file are called, by its first line."""
+    names = [name.strip() for name in header]
     if all(map(is_number, names)) and names != [str(place) for place in range(len(names))]:
         raise InputError(
             f"{path}: the first line holds numbers ({', '.join(names[:3])}, …): it must name the "
             "columns, which are matched by their names"
         )
-    for name, field in zip(names, table.schema, strict=True):
-        if arrow.types.is_binary(field.type):
-            raise InputError(f"{path}: column {name!r} is not UTF-8: save the file as that")
-    return table.rename_columns(
-        [name or f"column {place}" for place, name in enumerate(names, start=1)]
-    )
+    return [name or f"column {place}" for place, name in enumerate(names, start=1)]
 
 
 def _read_npz(path: Path) -> Any:
@@ -154,5 +163,6 @@ def _joined(table: Any, other: Any, path: Path, first: Path) -> Any:
     return arrow.concat_tables([table, other], promote_options="permissive")
 
 
-def _in_a_line(error: Exception) -> str:
+def in_a_line(error: Exception) -> str:
+    """What an error says, without breaks."""
     return " ".join(str(error).split())

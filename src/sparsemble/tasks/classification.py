@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import torch
@@ -14,7 +15,8 @@ from torch import Tensor, nn
 
 from sparsemble.data import Arguments, Batches, Dataset, Inputs, as_dataset
 from sparsemble.data.dataset import About
-from sparsemble.data.rows import Rows
+from sparsemble.data.opening import can_be_read_again
+from sparsemble.data.rows import Rows, is_number, read_rows
 from sparsemble.data.targets import IGNORED, as_targets, check_labels
 from sparsemble.errors import InputError
 from sparsemble.modes import is_captured
@@ -196,6 +198,25 @@ class Classification(ExampleTask):
             return indices[data.targets]
         counted = data.targets != self.ignore
         return torch.where(counted, indices[data.targets.where(counted, 0)], self.ignore)
+
+    def for_labels_in(self, path: Path) -> Self:
+        """Classes whose names are numbers are meant by name if all labels of a file are names.
+
+        That is only seen in all of them. Other names cannot be taken for indices, nor can those
+        that are the indices.
+        """
+        known = self.class_names or ()
+        if all(not is_number(name) or float(name) == k for k, name in enumerate(known)):
+            return self
+        if not can_be_read_again(path):
+            raise InputError(
+                f"{path}: classes are called {known[0]}, {known[1]}, …, and whether labels are "
+                "such names or indices only all of them show: name a file in the place of a pipe"
+            )
+        labels = (rows.labels for rows in read_rows(path, self.targets_in_files))
+        if all(own is None or set(own.astype(str)) <= set(known) for own in labels):
+            return self
+        return self.model_copy(update={"class_names": None, "num_classes": len(known)})
 
     def labelled(self, inputs: Inputs, rows: Rows, source: str) -> Dataset:
         """Labels of a file: names of classes, or their indices."""

@@ -1,15 +1,13 @@
 """Tasks on examples: each has inputs of its own and a target of its own.
 
 Here is what classification, regression and a user's own task of that kind share: arrays, tables, a
-`Dataset`, a torch `Dataset` and a `DataLoader` are taken, features are matched by name, files of
-rows are read and predictions written. Data made of a table bring the encoding of its columns, which
-stays with the task: tables are asked about in the same way ever after.
+`Dataset`, a torch `Dataset` and a `DataLoader` are taken, features are matched by name, files are
+predicted and scored (`example_files`). Data made of a table bring the encoding of its columns,
+which stays with the task: tables are asked about in the same way ever after.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -30,11 +28,12 @@ from sparsemble.data import (
     Scaling,
     as_dataset,
 )
+from sparsemble.data.arrays import AT_ONCE
 from sparsemble.data.batches import in_fixed_order
 from sparsemble.data.dataset import About, in_order
 from sparsemble.data.inputs import any_inputs, as_inputs, column_names, matrix_of
 from sparsemble.data.named import EXAMPLES, TEXTS, open_examples
-from sparsemble.data.rows import Rows, read_rows
+from sparsemble.data.rows import Rows
 from sparsemble.data.targets import as_numbers
 from sparsemble.errors import InputError
 from sparsemble.modes import is_captured
@@ -42,12 +41,12 @@ from sparsemble.seeds import derive
 from sparsemble.settings import Names
 from sparsemble.tables import TableDataset, TableEncoding, is_table
 from sparsemble.tables.records import as_records, encoded_records
+from sparsemble.tasks.example_files import predicted, scored_rows, scored_table
 from sparsemble.tasks.example_training import FEW, ExampleTraining
 from sparsemble.tasks.forms import Form, form_of_numbers, form_of_table
 from sparsemble.tasks.input_parts import InputPart, arranged, as_called, parts_in, parts_of
 from sparsemble.tasks.table_parts import (
     about_unseen,
-    file_of,
     is_of_table,
     opened_table,
     table_inputs,
@@ -55,9 +54,6 @@ from sparsemble.tasks.table_parts import (
 )
 from sparsemble.tasks.task import Answer, Evaluation, Predictor, Task, Training
 from sparsemble.tasks.trying import notices_fractions, outputs_of, refusal
-
-_AT_ONCE = 4096
-"""Examples that are scored together."""
 
 
 class ExampleTask(Task):
@@ -306,11 +302,11 @@ class ExampleTask(Task):
             targets = self.known_targets(given, name)
 
             def parts() -> Iterator[tuple[Inputs, Tensor]]:
-                return zip(inputs.split(_AT_ONCE), targets.split(_AT_ONCE), strict=True)
+                return zip(inputs.split(AT_ONCE), targets.split(AT_ONCE), strict=True)
 
             notes = given.found if isinstance(given, TableDataset) and is_table(data) else ()
             return Evaluation(name, len(given), parts, given, notes=notes, weights=given.weights)
-        loader = given if isinstance(given, DataLoader) else DataLoader(given, _AT_ONCE)
+        loader = given if isinstance(given, DataLoader) else DataLoader(given, AT_ONCE)
 
         def batches() -> Iterator[tuple[Inputs, Tensor]]:
             # Members are measured one after the other: a loader that shuffles must not.
@@ -340,18 +336,12 @@ class ExampleTask(Task):
         if source in TEXTS:
             raise InputError(f"{source!r} is a text, and the ensemble holds {self.noun}")
         if columns is not None:
-            task = self.model_copy(update={"columns": columns})
-            return task.evaluation(file_of(Path(source), columns), source)
-        rows = read_rows(Path(source), self.targets_in_files)
-        if rows.labels is None:
-            targets = " and ".join(map(repr, self.targets_in_files))
-            raise InputError(
-                f"{source} has no labels: name a column 'label' (CSV) or an array 'labels' (NPZ)"
-                + (f", or columns or arrays {targets}" if targets else "")
-            )
-        names = rows.names if self.feature_names is not None else None
-        inputs = self.inputs(rows.inputs, names, source)
-        return self.evaluation(self.labelled(inputs, rows, source), source)
+            return scored_table(self, columns, source)
+        return scored_rows(self, source)
+
+    def for_labels_in(self, path: Path) -> Self:
+        """The task as it reads the labels of a file, where only all of them together say how."""
+        return self
 
     def labelled(self, inputs: Inputs, rows: Rows, source: str) -> Dataset:
         """Rows of a file with their targets."""
@@ -469,27 +459,9 @@ class ExampleTask(Task):
 
     # Predictions for files
 
-    def predict_file(self, ensemble: Predictor, path: Path, **options: Any) -> Answer:
+    def predict_file(self, ensemble: Predictor, path: Path, **options: Any) -> Iterator[Answer]:
         """A record for every row of a CSV, NPY or NPZ file; of a table in Parquet, too."""
-        records = self.rows(ensemble.evidence(*self._inputs_in(path, options)))
-        table = io.StringIO()
-        writer = csv.writer(table, lineterminator="\n")
-        writer.writerow(_flat(records[0]))
-        for record in records:
-            cells = _flat(record).values()
-            writer.writerow([f"{c:.6g}" if isinstance(c, float) else c for c in cells])
-        return Answer(records, table.getvalue())
-
-    def _inputs_in(
-        self, path: Path, options: dict[str, Any]
-    ) -> tuple[Inputs, tuple[str, ...] | None]:
-        """The inputs in a file, and what they are called."""
-        columns = about_unseen(self.columns, options)
-        if columns is not None:
-            return columns.encode(file_of(path, columns), str(path)), columns.names
-        rows = read_rows(path, self.targets_in_files)
-        names = rows.names if self.feature_names is not None else None
-        return self.inputs(rows.inputs, names, str(path)), self.feature_names
+        return predicted(self, ensemble, path, about_unseen(self.columns, options))
 
 
 def _is_empty(data: Any) -> bool:
@@ -498,11 +470,3 @@ def _is_empty(data: Any) -> bool:
         return len(data) == 0
     except TypeError:
         return False
-
-
-def _flat(record: dict[str, Any]) -> dict[str, Any]:
-    """A record whose inner records have become columns."""
-    flat: dict[str, Any] = {}
-    for key, value in record.items():
-        flat |= value if isinstance(value, dict) else {key: value}
-    return flat

@@ -11,7 +11,9 @@ from torch import Tensor
 from sparsemble.data.vocabulary import END
 from sparsemble.errors import InputError
 from sparsemble.seeds import derive
-from sparsemble.tasks.language import SEGMENT, LanguageModelling
+from sparsemble.tasks.finite import finite
+from sparsemble.tasks.language import LanguageModelling
+from sparsemble.tasks.segments import SEGMENT
 from sparsemble.tasks.task import Predictor
 
 
@@ -62,7 +64,19 @@ def next_words(
 ) -> list[tuple[str, float]]:
     """The most probable words after `start` (as in `generate`), with their probabilities."""
     task = _language_task(ensemble)
-    mean = _next_logs(ensemble.runner(), task, beginning(task, start)).exp()
+    read = beginning(task, start).view(-1, 1)
+    return most_probable(task, next_evidence(ensemble.runner(), task, read), count)
+
+
+def most_probable(task: LanguageModelling, evidence: Tensor, count: int) -> list[tuple[str, float]]:
+    """The words that members expect together, with their probabilities.
+
+    Args:
+        task: Theirs.
+        evidence: What each says of the next word, `(members, 1, words)`.
+        count: How many words, the most probable first.
+    """
+    mean = task.mix(evidence)[0].exp()
     best = mean.topk(min(count, len(mean)))
     known = task.vocabulary.words
     return [
@@ -106,4 +120,4 @@ def next_evidence(runner: Callable[..., Tensor], task: LanguageModelling, read: 
     """
     for part in read.split(SEGMENT):
         last = runner(part, lambda logits: task.evidence(logits[-1]))
-    return last
+    return finite(last, task)

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from sparsemble.augmentations import Augmentation
 from sparsemble.data import Batches, Corpus, Inputs, Text, TextBatches, Vocabulary
 from sparsemble.data.named import EXAMPLES, TEXTS
-from sparsemble.data.text import part_of, read_words
+from sparsemble.data.text import part_of
 from sparsemble.data.vocabulary import END, UNKNOWN, text_of, words_of
 from sparsemble.data.windows import MOST_JITTER
 from sparsemble.errors import InputError
@@ -34,8 +34,9 @@ from sparsemble.settings import Count, Names
 from sparsemble.tasks.carrying import Carrying, Rereading
 from sparsemble.tasks.cross_entropy import summed_cross_entropy
 from sparsemble.tasks.forms import Form, Writing
-from sparsemble.tasks.scoring import Scorer
+from sparsemble.tasks.segments import IGNORED, segments
 from sparsemble.tasks.task import Answer, Continued, Evaluation, Forward, Metric, Predictor, Task
+from sparsemble.tasks.text_files import predicted_text, scored_text
 from sparsemble.tasks.uncertainty import (
     Uncertainty,
     entropies,
@@ -44,9 +45,6 @@ from sparsemble.tasks.uncertainty import (
 )
 from sparsemble.tasks.views import View, share, view_of_probabilities, votes
 
-SEGMENT = 256
-"""Positions read at a time, over all streams."""
-_IGNORED = -100
 _WATCHED = 20_000
 """Tokens that a growing ensemble is watched on at most."""
 _STREAMS = 20
@@ -155,7 +153,7 @@ class LanguageModelling(Task):
         return Evaluation(
             text.name,
             len(text.tokens),
-            lambda: _segments(text, first),
+            lambda: segments(text, first),
             text,
             reference=reference,
             notes=text.notes,
@@ -170,16 +168,14 @@ class LanguageModelling(Task):
             raise InputError(f"{', '.join(options)}: not for texts")
         if source in EXAMPLES:
             raise InputError(f"{source!r} holds examples, and the ensemble {self.noun}")
-        true_nll = None
-        if source in TEXTS:
-            known = TEXTS[source](folder).part(part)
-            words = TEXTS[source](folder).vocabulary.decode(known.tokens)
-            true_nll = known.true_nll
-        else:
+        if source not in TEXTS:
             path = Path(source)
-            words = read_words(part_of(path, part) if path.is_dir() else path)
+            file = part_of(path, part) if path.is_dir() else path
+            return scored_text(self, file, source, streams)
+        known = TEXTS[source](folder).part(part)
+        words = TEXTS[source](folder).vocabulary.decode(known.tokens)
         tokens, unknown = self.vocabulary.encode(words, source)
-        return self.evaluation(Text(tokens, source, streams, true_nll, unknown))
+        return self.evaluation(Text(tokens, source, streams, known.true_nll, unknown))
 
     def augmentation(self, given: Augmentation) -> Augmentation:
         """For a text in these words: `<unk>` may stand for one that is dropped."""
@@ -251,7 +247,11 @@ class LanguageModelling(Task):
             return outputs.log_softmax(-1)
         flat = targets.flatten()
         losses = F.cross_entropy(outputs.flatten(0, 1), flat, reduction="none")
-        return -losses[flat != _IGNORED].double()
+        return -losses[flat != IGNORED].double()
+
+    def is_usable(self, evidence: Tensor) -> Tensor:
+        """The logarithm of 0, too: a word that cannot come."""
+        return evidence < math.inf
 
     def mix(self, evidence: Tensor) -> Tensor:
         """The logarithm of the mean probability."""
@@ -294,7 +294,7 @@ class LanguageModelling(Task):
             return None
         counts = torch.bincount(training.train, minlength=self.outputs).double() + 1
         kept = targets.flatten()
-        return (counts / counts.sum()).log()[kept[kept != _IGNORED]].unsqueeze(0)
+        return (counts / counts.sum()).log()[kept[kept != IGNORED]].unsqueeze(0)
 
     # Questions and answers, text by text
 
@@ -352,28 +352,11 @@ class LanguageModelling(Task):
 
     # Files and reports
 
-    def predict_file(self, ensemble: Predictor, path: Path, **options: Any) -> Answer:
+    def predict_file(self, ensemble: Predictor, path: Path, **options: Any) -> Iterator[Answer]:
         """Perplexity of a text, and the most probable words after its last line's last word."""
         if others := options.keys() - {"words"}:
             raise InputError(f"{', '.join(others)}: not for texts")
-        from sparsemble.tasks.generating import next_words
-
-        read = read_words(path)
-        tokens, unknown = self.vocabulary.encode(read, str(path))
-        scorer, runner = Scorer(self), ensemble.runner()
-        for inputs, targets in self.evaluation(tokens).batches():
-            scorer.update(_scored(runner, self, inputs, targets), targets)
-        perplexity = scorer.compute()["perplexity"]
-        found = next_words(ensemble, read[:-1], options.get("words") or 10)
-        value = {
-            "tokens": len(tokens),
-            "unknown": unknown,
-            "perplexity": perplexity,
-            "next_words": found,
-        }
-        lines = [f"perplexity {perplexity:.2f} on {len(tokens)} tokens ({unknown} unknown)"]
-        lines += [f"{probability:7.2%}  {word}" for word, probability in found]
-        return Answer(value, "\n".join(lines) + "\n")
+        yield predicted_text(self, ensemble, path, options.get("words") or _NEXT)
 
     def sections(self, ensemble: Predictor, evaluation: Evaluation, seed: int) -> Iterator[Section]:
         """A stretch of text as the members read it, and a text of their own."""
@@ -428,26 +411,8 @@ class TextTraining:
         )
 
 
-def _scored(
-    runner: Callable[..., Tensor], task: LanguageModelling, inputs: Inputs, targets: Tensor
-) -> Tensor:
-    return runner(inputs, lambda logits: task.evidence(logits, targets.to(logits.device)))
-
-
 def _mean_window(batches: Batches) -> float:
     """The steps a network is unrolled for, on average."""
     if not isinstance(batches, TextBatches):
         raise InputError("a language model learns from a text: give TextBatches")
     return batches.mean_window
-
-
-def _segments(text: Text, first: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Inputs and targets `(steps, streams)`: every token is a target once."""
-    tokens, streams = text.tokens, text.streams
-    length = -(-len(tokens) // streams)
-    padding = length * streams - len(tokens)
-    targets = F.pad(tokens, (0, padding), value=_IGNORED).view(streams, length).t()
-    before = torch.cat([tokens.new_tensor([first]), tokens[:-1]])
-    inputs = F.pad(before, (0, padding), value=first).view(streams, length).t()
-    steps = max(1, SEGMENT // streams)
-    yield from zip(inputs.split(steps), targets.split(steps), strict=True)

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
 from sparsemble.data import Dataset
 from sparsemble.errors import InputError
-from sparsemble.tables import TableDataset, TableEncoding, as_frame, is_table, read_frame
+from sparsemble.tables import TableDataset, TableEncoding, as_frame, is_table
 
 
 def is_of_table(data: Any) -> bool:
@@ -69,11 +68,6 @@ def table_inputs(values: Any, columns: TableEncoding, source: str) -> Tensor | N
     if not is_table(values) and not isinstance(values, Mapping):
         return None
     return columns.encode(as_frame(values, source), source)
-
-
-def file_of(path: Path, columns: TableEncoding) -> Any:
-    """The table in a file, read as the one that was learned from."""
-    return read_frame([path], columns.texts)
 
 
 def about_unseen(columns: TableEncoding | None, options: dict[str, Any]) -> TableEncoding | None:

@@ -104,13 +104,15 @@ class Evaluation:
 
     name: str
     count: int
+    """How many answers there are; 0 of a file, whose length only reading shows."""
     batches: Callable[[], Iterable[tuple[Inputs, Tensor]]]
     data: Any = None
     """What it was made of."""
     seen: bool = False
     """Are the members trained on it?"""
     reference: Mapping[str, float] | None = None
-    notes: tuple[str, ...] = ()
+    notes: Sequence[str] = ()
+    """What the user should know; what only reading shows is there after the last batch."""
     weights: Tensor | None = None
     """How much each example counts where settings and members are chosen."""
 
@@ -165,10 +167,16 @@ class Predictor(Protocol):
 
 @dataclass(frozen=True)
 class Answer:
-    """Predictions for a file, as a program reads them and as people do."""
+    """Predictions for a file or some rows of it, as a program reads them and as people do."""
 
     value: Any
-    text: str
+    """Of rows a list of records."""
+    written: Callable[[], str]
+
+    @property
+    def text(self) -> str:
+        """For people, and for tables."""
+        return self.written()
 
 
 @dataclass(frozen=True)
@@ -404,6 +412,10 @@ class Task(Settings, ABC):
     def mix(self, evidence: Tensor) -> Tensor:
         """The members' prediction together, from `(members, …)`."""
 
+    def is_usable(self, evidence: Tensor) -> Tensor:
+        """Which numbers of the evidence say anything: finite ones."""
+        return evidence.isfinite()
+
     def probabilities(self, prediction: Tensor) -> Tensor:
         """Of every class, where there are classes."""
         raise InputError(f"{self.noun} give no probabilities of classes: use predict or predictive")
@@ -517,8 +529,11 @@ class Task(Settings, ABC):
     # Files and reports
 
     @abstractmethod
-    def predict_file(self, ensemble: Predictor, path: Path, **options: Any) -> Answer:
-        """Predictions for the inputs in a file."""
+    def predict_file(self, ensemble: Predictor, path: Path, **options: Any) -> Iterator[Answer]:
+        """Predictions for the inputs in a file or a pipe, as they are computed.
+
+        Lists, and texts, go on from one to the next.
+        """
 
     def sections(self, ensemble: Predictor, evaluation: Evaluation, seed: int) -> Iterator[Section]:
         """What a report shows about predictions."""
