@@ -133,7 +133,9 @@ def test_what_a_run_is_compared_with_can_be_asked_for_later(command, tmp_path):
     verdict = read_verdict(tmp_path / "run" / "verdict.json")
     assert verdict.text in said
     assert verdict.text in command("compare", tmp_path / "run")[1]
+    (tmp_path / "run" / ".seen-before-a-kill").touch()  # by jobs that had just been done
     assert "nothing is left to do" in command("resume", tmp_path / "run")[2]
+    assert not list((tmp_path / "run").glob(".seen-*"))
     assert command("report", tmp_path / "run")[0] == 0
     page = (tmp_path / "run" / "report.html").read_text()
     for name in ("one dense", "small dense", "this ensemble", "NLL against cost"):

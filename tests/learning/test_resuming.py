@@ -38,6 +38,14 @@ def test_a_run_stopped_anywhere_and_started_again_gives_the_same_bits(
     assert np.array_equal(predictions(whole, arrays), saved.predict_proba(arrays[0]))
 
 
+def test_marks_of_jobs_that_were_killed_are_removed(arrays, tmp_path):
+    sparsemble.learn(network(), arrays, recipe(), folder=tmp_path)
+    for stage in ("chain", "retrain"):
+        (tmp_path / stage / ".seen-before-a-kill").touch()
+    sparsemble.learn(network(), arrays, recipe(), folder=tmp_path)
+    assert not list(tmp_path.rglob(".seen-*"))
+
+
 def everything():
     """A budget reached in rounds, the posterior's targets, perturbed inputs, split steps, units
     that leave the chain."""

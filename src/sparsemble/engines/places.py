@@ -31,13 +31,18 @@ class Place:
         return (self.folder / self.mark).is_file()
 
 
+def remove_marks(folder: Path) -> None:
+    """Remove the marks that kills left in a folder where nobody has jobs."""
+    for left in folder.glob(f"{_MARK}*"):
+        left.unlink(missing_ok=True)
+
+
 @contextmanager
 def marked(folder: Path) -> Iterator[Place]:
     """A folder with a mark in it for a while."""
     folder = folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
-    for left in folder.glob(f"{_MARK}*"):  # by a kill
-        left.unlink(missing_ok=True)
+    remove_marks(folder)
     place = Place(folder, f"{_MARK}{secrets.token_hex(8)}")
     mark = inside(folder, place.mark)
     mark.touch()

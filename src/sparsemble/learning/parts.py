@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 from sparsemble.engines import Engine
+from sparsemble.engines.places import remove_marks
 from sparsemble.learning.monitor import Monitor
 from sparsemble.learning.part_work import PartWork
 from sparsemble.learning.remote_parts import finish_parts
@@ -45,6 +46,8 @@ class Parts:
 
     def finish(self) -> list[Sample]:
         """What all parts give, in order."""
+        if self.folder is not None:
+            remove_marks(self.folder.path)
         if self.engine is not None and self.folder is not None:
             finish_parts(self.work, self.folder, self.engine, self.callback, self.stop)
         samples = []

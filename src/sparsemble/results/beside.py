@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from sparsemble.engines import Engine
+from sparsemble.engines.places import remove_marks
 from sparsemble.engines.processes import Processes
 from sparsemble.engines.telling import told_on
 from sparsemble.ensemble import Verdict, judge
@@ -212,6 +213,7 @@ def _begun(
         run.claim(recipe, threads=threads)  # so that resume finds it while the baseline is trained
         run.baseline.mkdir(exist_ok=True)
     if known_result(run.baseline, baseline) is not None:
+        remove_marks(run.path)  # of a run that was killed when it had just been trained
         return None
     with beside.locked():
         beside.claim(baseline, threads=threads)
