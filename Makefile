@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Files in their order: the ones with few tests, put last otherwise, are those with the longest.
 PYTEST := $(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test quick lint bench fuzz docs clean
+.PHONY: demo test quick lint bench fuzz kills docs clean
 
 demo: $(VENV)/runtime
 	$(BIN)/sparsemble demo
@@ -28,6 +28,10 @@ bench: $(VENV)/dev
 # Ten minutes of spoiled ensembles, run folders, recipes and inputs.
 fuzz: $(VENV)/dev
 	cd tests && ../$(BIN)/python -m fuzz --seconds 600
+
+# Short runs, killed at every file operation and resumed.
+kills: $(VENV)/dev
+	$(BIN)/python tests/end_to_end/kill_everywhere.py
 
 docs: $(VENV)/dev
 	$(BIN)/mkdocs serve --open
