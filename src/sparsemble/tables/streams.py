@@ -39,8 +39,8 @@ _HEADERS = 16
 _MOST_HEADER = 100
 """Lines that the names of columns may fill."""
 _PARQUET_BUFFER = 1 << 18
-_CELLS, _MOST_ROWS = 1 << 17, 1 << 15
-"""Of a Parquet file that are looked at together: about so many, in no more rows."""
+_CELLS, _MOST_ROWS = 1 << 17, 1 << 13
+"""That are looked at together: about so many, in no more rows."""
 _MOST_COLUMNS = 1 << 20
 """Of an array."""
 
@@ -74,6 +74,8 @@ def read_frames(path: Path, columns: TableEncoding, *, targets: bool) -> Iterato
                 if table.num_rows:
                     rows += table.num_rows
                     yield as_frame(table, str(path))
+                    # Arrow keeps what it needed for one stretch, and takes more for the next.
+                    needed("pyarrow").default_memory_pool().release_unused()
         except InputError:
             raise
         except Exception as error:  # damaged or foreign files raise what their layer raises
@@ -99,27 +101,26 @@ def _from_csv(file: Opened, wanted: Wanted, texts: Collection[str]) -> Iterator[
         ragged.append(row)
         return "error"
 
-    given = csv.open_csv(
-        arrow.PythonFile(file, mode="r"),
-        csv.ReadOptions(column_names=names, block_size=block, use_threads=False),
-        csv.ParseOptions(delimiter=mark, newlines_in_values=True, invalid_row_handler=refused),
-        csv.ConvertOptions(
-            include_columns=kept,
-            column_types=dict.fromkeys(names, arrow.binary()),
-            null_values=MISSING,
-            strings_can_be_null=True,
-        ),
-    )
     rows = 0
-    while True:
-        try:
-            batch = given.read_next_batch()
-        except StopIteration:
-            return
-        except arrow.ArrowInvalid as error:
-            raise _explained(error, ragged, rows, block, path) from None
-        rows += batch.num_rows
-        yield _inferred(arrow.Table.from_batches([batch]), texts, path)
+    try:
+        for batch in csv.open_csv(
+            arrow.PythonFile(file, mode="r"),
+            csv.ReadOptions(column_names=names, block_size=block, use_threads=False),
+            csv.ParseOptions(delimiter=mark, newlines_in_values=True, invalid_row_handler=refused),
+            csv.ConvertOptions(
+                include_columns=kept,
+                column_types=dict.fromkeys(names, arrow.binary()),
+                null_values=MISSING,
+                strings_can_be_null=True,
+            ),
+            memory_pool=arrow.system_memory_pool(),  # which gives back what is not needed
+        ):
+            for start in range(0, batch.num_rows, _MOST_ROWS):
+                some = arrow.Table.from_batches([batch.slice(start, _MOST_ROWS)])
+                yield _inferred(some, texts, path)
+            rows += batch.num_rows
+    except arrow.ArrowInvalid as error:
+        raise _explained(error, ragged, rows, block, path) from None
 
 
 def _line(file: Opened) -> bytes:
@@ -173,8 +174,8 @@ def _inferred(table: Any, texts: Collection[str], path: Path) -> Any:
             raise InputError(f"{where} is not UTF-8: save the file as that") from None
     open_ = arrow.table({name: cells for name, cells in written.items() if name not in texts})
     if open_.num_columns:
-        sink = arrow.BufferOutputStream()
-        csv.write_csv(open_, sink, csv.WriteOptions(include_header=False))
+        sink, pool = arrow.BufferOutputStream(), arrow.system_memory_pool()
+        csv.write_csv(open_, sink, csv.WriteOptions(include_header=False), memory_pool=pool)
         content = sink.getvalue()
         found = csv.read_csv(
             arrow.BufferReader(content),
@@ -183,6 +184,7 @@ def _inferred(table: Any, texts: Collection[str], path: Path) -> Any:
             ),
             csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
             csv.ConvertOptions(null_values=MISSING, strings_can_be_null=True),
+            memory_pool=pool,
         )
         written |= {name: found[name] for name in open_.column_names}
     return arrow.table(written)
