@@ -71,7 +71,7 @@ def _at(table: dict[str, Any], size: str) -> dict[str, Any]:
 
 @cache
 def _tables() -> dict[str, Any]:
-    return tomllib.loads(_FILE.read_text())
+    return tomllib.loads(_FILE.read_text(encoding="utf-8"))
 
 
 @cache

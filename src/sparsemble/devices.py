@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,6 +10,9 @@ from dataclasses import dataclass
 import torch
 
 from sparsemble.errors import InputError
+
+MOST_THREADS = max(1024, os.cpu_count() or 1)
+"""As many as PyTorch can start; more than this machine has processors are slow, not wrong."""
 
 
 def usable_device(device: str | torch.device) -> torch.device:

@@ -6,6 +6,18 @@ stands and exits with code 2 for `InputError`, 3 for `DivergedError`, 130 for `I
 """
 
 
+def shortened(text: str, longest: int = 200) -> str:
+    """A text for a message: a long one without its middle.
+
+    >>> shortened("a" * 6 + "b" * 1000 + "c" * 6, longest=12)
+    'aaaaaa… (1,000 more) …cccccc'
+    """
+    if len(text) <= longest:
+        return text
+    half = longest // 2
+    return f"{text[:half]}… ({len(text) - 2 * half:,} more) …{text[-half:]}"
+
+
 class SparsembleError(Exception):
     """Base of every error this package raises on purpose."""
 

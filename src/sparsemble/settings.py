@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails, PydanticSerializationError
 
-from sparsemble.errors import CorruptFileError, InputError
+from sparsemble.errors import CorruptFileError, InputError, shortened
 
 LARGEST = 1e12
 """No number that is set need be larger; the product of any three is still one in single
@@ -41,6 +41,8 @@ Names = Annotated[tuple[str, ...], AfterValidator(_different)]
 """Texts of which no two are the same."""
 
 
+_MOST, _LONGEST = 10, 1000
+"""Problems that are told at a time, and characters of what is told about each."""
 OWN_KIND = "own"
 """How errors call the place of a section that is a class of the user's own; never shown."""
 
@@ -91,7 +93,9 @@ def explain(error: ValidationError, model: type[BaseModel]) -> str:
     """Say what is wrong with each field, and what could be meant instead."""
     known = _places(model)
     problems = error.errors(include_url=False)
-    return "; ".join(dict.fromkeys(_explained(problem, model, known) for problem in problems))
+    said = list(dict.fromkeys(_explained(problem, model, known) for problem in problems))
+    left = [f"and {len(said) - _MOST:,} more"] if len(said) > _MOST else []
+    return "; ".join([*said[:_MOST], *left])
 
 
 def _explained(problem: ErrorDetails, model: type[BaseModel], known: Places) -> str:
@@ -101,7 +105,7 @@ def _explained(problem: ErrorDetails, model: type[BaseModel], known: Places) -> 
     # Between two fields stands the kind of a union's member, which no recipe spells out.
     last = path[-1:] if not is_section or (path[-1:] and path[-1] in known) else []
     named = [part for part in path[:-1] if part in known or part.isdigit()] + last
-    where = ".".join(named) or model.__name__
+    where = shortened(".".join(named) or model.__name__)
     if kind == "extra_forbidden":
         return f"unknown setting {where!r}{_meant(where, known)}"
     if kind == "missing":
@@ -115,23 +119,22 @@ def _explained(problem: ErrorDetails, model: type[BaseModel], known: Places) -> 
     if kind == "unknown_kind" and isinstance(value, dict):
         where, value = f"{where}.kind", value.get("kind")
     shown = "" if isinstance(value, dict | BaseModel) else f" = {in_short(value)}"
-    return f"{where}{shown}: {message}"
+    return f"{where}{shown}: {shortened(message, _LONGEST)}"
 
 
 def in_short(value: Any) -> str:
     """A value as messages show it, however large it is.
 
     >>> in_short(10**5000), len(in_short([1] * 10**6))
-    ('a number of very many digits', 201)
+    ('a number of very many digits', 226)
     """
     try:
         text = repr(value)
     except (ValueError, RecursionError):  # Python writes no number of more than 4300 digits
         return "a number of very many digits" if isinstance(value, int) else "a value too large"
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return shortened(text)
 
 
-_SHOWN = 200
 _SECTION_WANTED = ("model_type", "model_attributes_type", "dict_type")
 _LIST_WANTED = ("tuple_type", "list_type")
 
@@ -161,7 +164,7 @@ def _remedy(problem: ErrorDetails) -> str:
     """What to write instead, where that can be guessed."""
     value, limits = problem["input"], problem.get("ctx", {})
     if problem["type"] in _LIST_WANTED and isinstance(value, int | float | str):
-        return f"; write it as a list, [{value!r}]"
+        return f"; write it as a list, [{shortened(repr(value))}]"
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if is_number and 1 in (limits.get("lt"), limits.get("le")) and 5 <= value <= 100:
         return f": {value:g} % is {value / 100:g}"

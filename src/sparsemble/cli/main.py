@@ -6,13 +6,15 @@ Heavy imports stay inside the commands, so that `--help` answers at once. Exit c
 
 from __future__ import annotations
 
+import errno
 import sys
-from typing import NoReturn
 
 from sparsemble.cli import reproducing, running, serving, using, viewing
 from sparsemble.cli.app import app
+from sparsemble.cli.arguments import check_none_is_empty
+from sparsemble.cli.streams import flushed_output, lost_output, say, take_any_text
 
-_BAD_INPUT, _DIVERGED, _INTERRUPTED = 2, 3, 130
+_FAILED, _BAD_INPUT, _DIVERGED, _INTERRUPTED = 1, 2, 3, 130
 """Exit codes."""
 
 __all__ = ["app", "main", "reproducing", "running", "serving", "using", "viewing"]
@@ -20,30 +22,44 @@ __all__ = ["app", "main", "reproducing", "running", "serving", "using", "viewing
 
 def main() -> None:
     """Run the command line; errors made for the user become one line and an exit code."""
+    take_any_text()
+    message, code = _ended()
+    lost = flushed_output()
+    if lost is not None and code == 0:
+        message, code = lost
+    if message:
+        say(message)
+        flushed_output()
+    raise SystemExit(code)
+
+
+def _ended() -> tuple[str, int]:
+    """What is left to say about a command, and its exit code."""
     from sparsemble.errors import DivergedError, InputError, InterruptedRunError, SparsembleError
 
     try:
+        check_none_is_empty(sys.argv[1:])
         app()
     except InputError as error:
-        _fail(str(error), _BAD_INPUT)
+        return str(error), _BAD_INPUT
     except InterruptedRunError as error:
-        _fail(str(error), _INTERRUPTED)
+        return str(error), _INTERRUPTED
     except DivergedError as error:
-        _fail(str(error), _DIVERGED)
+        return str(error), _DIVERGED
     except SparsembleError as error:
-        _fail(str(error), 1)
+        return str(error), _FAILED
+    except UnicodeEncodeError as error:
+        where = f"the system's {error.encoding}"
+        return f"{error.object!r} cannot be written in {where}: set LANG=C.UTF-8", _FAILED
     except OSError as error:
+        if error.filename is None and error.errno in (errno.EPIPE, errno.ENOSPC, errno.EDQUOT):
+            return lost_output(error), _FAILED
         where = f"{error.filename}: " if error.filename else ""
-        _fail(f"{where}{error.strerror or error}", 1)
+        return f"{where}{error.strerror or error}", _FAILED
     except SystemExit as stop:
         # Typer has already turned an interrupt into its exit code, without a word.
-        if stop.code == 130:
-            _fail("interrupted; a run that has a folder goes on when the command is repeated", 130)
-        raise
-
-
-def _fail(message: str, code: int) -> NoReturn:
-    from sparsemble.progress.console import visible
-
-    print(f"sparsemble: {visible(message)}", file=sys.stderr)
-    raise SystemExit(code)
+        if stop.code == _INTERRUPTED:
+            again = "interrupted; a run that has a folder goes on when the command is repeated"
+            return again, _INTERRUPTED
+        return ("", stop.code or 0) if isinstance(stop.code, int | None) else (stop.code, _FAILED)
+    return "", 0

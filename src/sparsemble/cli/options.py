@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sparsemble.errors import InputError
+
 if TYPE_CHECKING:
     from sparsemble.engines import Engine
     from sparsemble.ensemble import Budget
@@ -66,8 +68,6 @@ _FILE_WIDTH = 400
 
 def threads_for(jobs: int | None, on: str | None, threads: int | None) -> int | None:
     """How many threads to compute with beside other options."""
-    from sparsemble.errors import InputError
-
     if jobs is None and on is None:
         return threads
     if threads is not None:
@@ -79,17 +79,15 @@ def threads_for(jobs: int | None, on: str | None, threads: int | None) -> int | 
 def engine_from(jobs: int | None, on: str | None) -> Iterator[Engine | None]:
     """The engine that options ask for."""
     from sparsemble.engines.choosing import engine_on
-    from sparsemble.errors import InputError
 
     if jobs is not None and on is not None and "://" in on:
         raise InputError(f"--jobs {jobs}: a cluster has as many workers as it has; leave it")
-    with engine_on(on or jobs, jobs) as engine:
+    with engine_on(jobs if on is None else on, jobs) as engine:
         yield engine
 
 
 def check_alone(command: str) -> None:
     """Refuse what processes of torchrun cannot do together."""
-    from sparsemble.errors import InputError
     from sparsemble.team import is_alone
 
     if not is_alone():
@@ -101,6 +99,10 @@ def use_threads(threads: int | None) -> None:
     if threads is not None:
         import torch
 
+        from sparsemble.devices import MOST_THREADS
+
+        if threads > MOST_THREADS:
+            raise InputError(f"--threads {threads}: write a number from 1 to {MOST_THREADS}")
         torch.set_num_threads(threads)
 
 
@@ -144,14 +146,15 @@ def print_pieces(pieces: Iterable[str]) -> None:
         sys.stdout.flush()
 
 
-def as_text(value: Any) -> str:
+def as_text(value: Any, *, ascii_only: bool = False) -> str:
     """Results for a program, as JSON."""
-    return json.dumps(value, ensure_ascii=False, indent=2) + "\n"
+    return json.dumps(value, ensure_ascii=ascii_only, indent=2) + "\n"
 
 
 def print_json(value: Any) -> None:
-    """Results for a program."""
-    print_pieces([as_text(value)])
+    """Results for a program; a stream that cannot take all texts gets them as escapes of JSON."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    print_pieces([as_text(value, ascii_only=not encoding.lower().startswith("utf"))])
 
 
 def parsed_changes(
@@ -160,7 +163,6 @@ def parsed_changes(
     """`KEY=VALUE` pairs with TOML values; anything that is not TOML is taken as text."""
     import tomllib
 
-    from sparsemble.errors import InputError
     from sparsemble.store.toml import parsed_toml
 
     parsed = {}

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from sparsemble.data import Scaling
 from sparsemble.ensemble.ensemble import Ensemble
-from sparsemble.errors import CorruptFileError, InputError
+from sparsemble.errors import CorruptFileError, InputError, shortened
 from sparsemble.layouts.known import Description, describe_network, rebuild_network
 from sparsemble.members import Member, load_tensors, tensors_of
 from sparsemble.members.member import Origin
@@ -50,6 +50,8 @@ from sparsemble.tasks.legacy import task_of_manifest
 MANIFEST = "manifest.json"
 _TENSOR_FILE = re.compile(r"members-[0-9a-f]{16}\.safetensors")
 
+_SAID = 1000
+"""Characters of what is wrong with a file, which may name what stands in it."""
 _MOST_WEIGHTS = 10**12
 """Of a network before it was pruned."""
 
@@ -174,9 +176,10 @@ def load_ensemble(
     try:
         return _rebuilt(manifest, tensors, factory, layout, task)
     except InputError as error:
-        raise type(error)(f"{path}: {error}") from None
+        raise type(error)(f"{path}: {shortened(str(error), _SAID)}") from None
     except Exception as error:  # a manifest can describe anything
-        raise CorruptFileError(f"{path} does not fit its tensor file: {error}") from None
+        said = shortened(str(error), _SAID)
+        raise CorruptFileError(f"{path} does not fit its tensor file: {said}") from None
 
 
 def _read_files(folder: Path) -> tuple[Manifest, dict[str, Tensor]]:

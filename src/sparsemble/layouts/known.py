@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import nn
 
 from sparsemble.errors import InputError
@@ -18,6 +17,7 @@ from sparsemble.layouts.feedforward import feedforward_layout, is_feedforward
 from sparsemble.layouts.language import language_layout
 from sparsemble.nets.language_model import LanguageModel
 from sparsemble.nets.layers import build_layer, describe_layer, flat_layers
+from sparsemble.nets.without_weights import without_weights
 from sparsemble.structure import GROUPINGS, Grouping, Layout
 from sparsemble.structure.groupings import grouped
 
@@ -70,7 +70,7 @@ def rebuild_network(kind: str, grouping: str, description: Description) -> tuple
     """
     if kind not in KINDS:
         raise InputError(f"{kind!r} is not a known kind of network")
-    with torch.device("meta"):
+    with without_weights():
         network = KINDS[kind].build(description)
     layout = KINDS[kind].layout(network)
     return network, grouped(layout, grouping) if grouping in GROUPINGS else layout

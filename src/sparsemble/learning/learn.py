@@ -35,6 +35,7 @@ from sparsemble.learning.pipeline import Pipeline
 from sparsemble.learning.planning import plan
 from sparsemble.learning.spending import StageCost, TrainingCost, training_cost
 from sparsemble.learning.trials import trials_cost
+from sparsemble.paths import named
 from sparsemble.processes.interrupts import stop_requests
 from sparsemble.progress.showing import shown_if
 from sparsemble.recipes import Recipe
@@ -155,6 +156,7 @@ def learn(
             The bits are the same.
     """
     _check_kinds(recipe, budget, baseline, task)
+    folder, samples_folder = named(folder), named(samples_folder)
     if recipe is not None and any(given is not None for given in (budget, augment, epochs)):
         raise InputError(
             "a recipe says itself what it prunes to, how inputs are perturbed and how long it takes"

@@ -6,17 +6,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Discriminator,
+    Field,
+    Tag,
+    field_validator,
+    model_validator,
+)
 
 from sparsemble.data import Dataset, HasParts, Part, Split, read_corpus
 from sparsemble.data.named import EXAMPLES, TEXTS
 from sparsemble.errors import InputError
 from sparsemble.extensions import PATTERN
+from sparsemble.paths import named
 from sparsemble.recipes.code import function_of
 from sparsemble.settings import Count, Names, Settings
 from sparsemble.tables import Choices, TableDataset, made_of, read_frame
 
-Place = Annotated[Path, AfterValidator(Path.absolute)]
+Place = Annotated[Path, BeforeValidator(named), AfterValidator(Path.absolute)]
 """A file or folder, kept so that a run can be resumed from anywhere."""
 Measure = Literal["test", "validation"]
 

@@ -57,7 +57,7 @@ def recipe_toml(name: str) -> str:
         near = difflib.get_close_matches(name, builtin_names(), n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(builtin_names())}"
         raise InputError(f"no built-in recipe {name!r} and no such file; {hint}")
-    return (_BUILTIN / f"{name}.toml").read_text()
+    return (_BUILTIN / f"{name}.toml").read_text(encoding="utf-8")
 
 
 def load_recipe(source: str | Path, changes: Mapping[str, Any] | None = None) -> Recipe:

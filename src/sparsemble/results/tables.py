@@ -62,7 +62,7 @@ class Table:
 def put_into(path: Path, name: str, tables: Sequence[Table]) -> None:
     """Replace what stands between the marks of a Markdown file by the tables."""
     try:
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
     opening, closing = marks(name)

@@ -5,12 +5,12 @@ A checksum tells that a file is whole, not that its numbers make sense: anybody 
 
 from __future__ import annotations
 
-import os
 import re
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
+from sparsemble.devices import MOST_THREADS
 from sparsemble.recipes import Recipe
 from sparsemble.settings import Settings
 
@@ -21,8 +21,7 @@ def _beside(name: Any) -> Any:
     return name
 
 
-Threads = Annotated[int, Field(strict=True, ge=1, le=max(1024, os.cpu_count() or 1))]
-"""As many as PyTorch can start; more than this machine has processors are slow, not wrong."""
+Threads = Annotated[int, Field(strict=True, ge=1, le=MOST_THREADS)]
 Count = Annotated[int, Field(strict=True, ge=0)]
 Finite = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]

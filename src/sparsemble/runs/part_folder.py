@@ -56,7 +56,7 @@ class PartFolder:
         import fcntl
 
         self.path.mkdir(parents=True, exist_ok=True)
-        with inside(self.path, ".lock").open("w") as lock:
+        with inside(self.path, ".lock").open("wb") as lock:
             while True:
                 try:
                     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -122,8 +122,8 @@ class PartFolder:
     def record(self, record: Record) -> None:
         """Append a line to the trace."""
         self.path.mkdir(parents=True, exist_ok=True)
-        line = as_line(record)
-        with full_disk_explained(self._trace, len(line)), self._trace.open("a") as file:
+        line = as_line(record).encode()
+        with full_disk_explained(self._trace, len(line)), self._trace.open("ab") as file:
             file.write(line)
         self._trace_lines += 1
 

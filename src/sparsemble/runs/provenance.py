@@ -44,6 +44,6 @@ def commit_of(folder: Path) -> str | None:
 
 def _git(folder: Path, *arguments: str) -> str:
     answer = subprocess.run(
-        ["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=True
+        ["git", "-C", str(folder), *arguments], capture_output=True, encoding="utf-8", check=True
     )
     return answer.stdout.strip()

@@ -15,8 +15,11 @@ Points with the same chain share its samples.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
+import json
 import math
+import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -32,10 +35,15 @@ from sparsemble.search.objectives import loss_of
 from sparsemble.search.settings import SearchSettings
 from sparsemble.search.space import SpaceSearch
 from sparsemble.search.watching import Abandoned
-from sparsemble.store import write_json
+from sparsemble.store import read_text, write_json
+from sparsemble.store.limits import RECIPE_BYTES
 from sparsemble.store.toml import parsed_toml
 
 _MOST_POINTS = 10_000
+
+_LONGEST_NAME, _SHORT_NAME = 160, 40
+"""Of a point's files, which have more added to it, and what is kept of a longer one."""
+_NOT_IN_NAMES = re.compile(r"[^ -~]|[/\\]")
 
 
 class Search(SearchSettings):
@@ -63,8 +71,8 @@ class Search(SearchSettings):
 def read_search(path: Path) -> Search | SpaceSearch:
     """The search that a TOML file describes: of a grid, or of a space."""
     try:
-        fields = parsed_toml(path.read_text())
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, InputError) as error:
+        fields = parsed_toml(read_text(path, RECIPE_BYTES))
+    except (tomllib.TOMLDecodeError, InputError) as error:
         raise InputError(f"search file {path}: {error}") from None
     if {"grid", "space"} <= fields.keys():
         raise InputError(f"search file {path}: [grid] and [space] are two searches; keep one")
@@ -80,13 +88,22 @@ def run_search(
     points = {}
     for changes in search.points():
         recipe = search.base(changes | search.measured_on_validation())
-        name = "-".join(f"{key.rpartition('.')[2]}{value}" for key, value in changes.items())
-        file = f"point-{recipe.name}-{name}-{chain_key(recipe)}.json"
+        file = f"{_point_name(recipe.name, changes)}-{chain_key(recipe)}.json"
         job = Job(recipe, place.folder / file)
         points[job] = changes
     for job, outcome in outcomes(list(points), place):
         assert not isinstance(outcome, Abandoned), "nobody watches"
         yield points[job], outcome
+
+
+def _point_name(recipe: str, changes: dict[str, Any]) -> str:
+    """What the files of a point are called: by its values, as far as files can be called so."""
+    values = "-".join(f"{key.rpartition('.')[2]}{value}" for key, value in changes.items())
+    name = f"point-{recipe}-{values}"
+    if len(name) <= _LONGEST_NAME and not _NOT_IN_NAMES.search(name):
+        return name
+    digest = hashlib.sha256(json.dumps(changes, sort_keys=True, default=str).encode()).hexdigest()
+    return f"{_NOT_IN_NAMES.sub('_', name)[:_SHORT_NAME]}-{digest[:16]}"
 
 
 def write_search(
