@@ -126,7 +126,7 @@ def in_short(value: Any) -> str:
     """A value as messages show it, however large it is.
 
     >>> in_short(10**5000), len(in_short([1] * 10**6))
-    ('a number of very many digits', 226)
+    ('a number of very many digits', 220)
     """
     try:
         text = repr(value)
