@@ -22,6 +22,8 @@ def made(task: Task, network: Callable[[], nn.Module], members: int = 3) -> Ense
     """Members that differ, whatever they predict."""
     torch.manual_seed(3)
     networks = [network() for _ in range(members)]
+    for parameter in (own for network in networks for own in network.parameters()):
+        parameter.data *= 4  # so that members are sure of what they say, and disagree
     return Ensemble([Member.dense(own, layout_of(own)) for own in networks], task)
 
 

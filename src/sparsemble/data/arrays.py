@@ -85,7 +85,7 @@ class ArrayStream:
                 found = np.frombuffer(self._read(count * self.row_bytes), self.dtype)
                 yield found.reshape(count, *self.shape[1:])
         if isinstance(self._file, zipfile.ZipExtFile) and self._file.read(1):
-            raise ValueError(f"{self._source} holds more than its header says")
+            raise ValueError("an array holds more than its header says")
 
     def _across_columns(self, rows: int) -> Iterator[np.ndarray]:
         with ExitStack() as opened:
@@ -138,10 +138,11 @@ class Archive:
 
     Args:
         file: The file, which can be read in any order.
+        source: What it is called, for messages.
     """
 
-    def __init__(self, file: IO[bytes]) -> None:
-        self._zip = zipfile.ZipFile(file)
+    def __init__(self, file: IO[bytes], source: str) -> None:
+        self._zip, self._source = zipfile.ZipFile(file), source
         self._members = {name.removesuffix(".npy"): name for name in self._zip.namelist()}
 
     @property
@@ -151,4 +152,4 @@ class Archive:
 
     def array(self, name: str) -> ArrayStream:
         """One of them, to be read beside the others."""
-        return ArrayStream(self._zip.open(self._members[name]), repr(name))
+        return ArrayStream(self._zip.open(self._members[name]), f"{self._source}, array {name!r}")

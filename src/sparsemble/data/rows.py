@@ -99,7 +99,7 @@ class _Records(Iterator[tuple[int, list[str]]]):
     """
 
     def __init__(self, file: Opened) -> None:
-        self._path, self._length = file.path, 0
+        self._path, self._length, self._began = file.path, 0, 1
         text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
         first = text.readline()
         self._reader = csv.reader(self._lines(first, text), delimiter=delimiter(first))
@@ -107,11 +107,11 @@ class _Records(Iterator[tuple[int, list[str]]]):
     def __next__(self) -> tuple[int, list[str]]:
         cells: list[str] = []
         while not cells:
-            self._length = 0
+            self._length, self._began = 0, self._reader.line_num + 1
             try:
                 cells = next(self._reader)
             except csv.Error as error:
-                raise csv.Error(f"line {self._reader.line_num}: {error}") from None
+                raise csv.Error(f"line {self._began}: {error}") from None
         return self._reader.line_num, cells
 
     def _lines(self, first: str, others: Iterable[str]) -> Iterator[str]:
@@ -119,9 +119,9 @@ class _Records(Iterator[tuple[int, list[str]]]):
             self._length += len(line)
             if self._length > MOST_LINE:
                 raise InputError(
-                    f"{self._path}: the record that ends after line {self._reader.line_num} is "
-                    f"longer than {MOST_LINE >> 20} MiB, the most that one may have: is a "
-                    "quotation mark missing?"
+                    f"{self._path}: the record that begins in line {self._began} is longer than "
+                    f"{MOST_LINE / (1 << 20):g} MiB, the most that one may have: is a quotation "
+                    "mark missing?"
                 )
             yield line
 
@@ -177,7 +177,7 @@ def _from_npy(file: Opened, targets: Sequence[str]) -> Iterator[Rows]:
 def _from_npz(file: Opened, targets: Sequence[str]) -> Iterator[Rows]:
     path = file.path
     file.limit_lines(None)
-    arrays = Archive(seekable(file, path, "an NPZ file"))
+    arrays = Archive(seekable(file, path, "an NPZ file"), str(path))
     if "inputs" not in arrays.names:
         raise InputError(f"{path} holds {', '.join(arrays.names) or 'nothing'}, not 'inputs'")
     inputs = arrays.array("inputs")

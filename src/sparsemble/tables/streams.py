@@ -204,7 +204,7 @@ def _from_npz(file: Opened, wanted: Wanted) -> Iterator[Any]:
     """Every array is a column; of one with two dimensions each column is."""
     arrow, path = needed("pyarrow"), file.path
     file.limit_lines(None)
-    archive = Archive(seekable(file, path, "an NPZ file"))
+    archive = Archive(seekable(file, path, "an NPZ file"), str(path))
     arrays = {name: archive.array(name) for name in archive.names}
     for name, array in arrays.items():
         if len(array.shape) not in (1, 2) or max(array.shape[1:], default=0) > _MOST_COLUMNS:
