@@ -73,6 +73,7 @@ if TYPE_CHECKING:  # the same again, for type checkers: they cannot follow `__ge
     from sparsemble import modes as modes
     from sparsemble import nets as nets
     from sparsemble import pages as pages
+    from sparsemble import paths as paths
     from sparsemble import priors as priors
     from sparsemble import processes as processes
     from sparsemble import programs as programs
