@@ -14,6 +14,7 @@ _LIMITS = {
     "maximum": "≤ {}",
     "exclusiveMaximum": "< {}",
 }
+_FAR = 1_000_000
 _TYPES = {"integer": "whole number", "number": "number", "boolean": "true, false", "string": "text"}
 
 
@@ -100,9 +101,16 @@ def _values(field: Mapping[str, Any], known: Mapping[str, Any]) -> str:
         elif "$ref" in option:
             found.append(_kind(known[option["$ref"].rpartition("/")[2]]))
         elif option.get("type") != "null":
-            limits = [text.format(f"{option[k]:g}") for k, text in _LIMITS.items() if k in option]
+            limits = [
+                text.format(f"{option[k]:g}") for k, text in _LIMITS.items() if _told(option, k)
+            ]
             found.append(" ".join([_TYPES.get(option.get("type", ""), "text"), *limits]))
     return " or ".join(found)
+
+
+def _told(option: Mapping[str, Any], limit: str) -> bool:
+    """Is a limit one that anybody might come near?"""
+    return limit in option and option[limit] <= _FAR
 
 
 def _shown(default: Any) -> str:
