@@ -2,10 +2,12 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+OLDEST := .venv-oldest
+OLDEST_EXTRAS := export,tensorboard,search,serve,sklearn,dask,ray,tables
 # Files in their order: the ones with few tests, put last otherwise, are those with the longest.
 PYTEST := $(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test quick lint bench fuzz kills docs clean
+.PHONY: demo test quick lint oldest bench fuzz kills docs clean
 
 demo: $(VENV)/runtime
 	$(BIN)/sparsemble demo
@@ -21,6 +23,13 @@ lint: $(VENV)/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The quick tests with the oldest versions of everything that may be installed.
+oldest: $(OLDEST)/installed
+	$(OLDEST)/bin/sparsemble --help >/dev/null
+	$(OLDEST)/bin/pytest -m 'not slow' --numprocesses auto --dist loadfile tests \
+	  --ignore tests/docs --ignore tests/paper --ignore tests/end_to_end \
+	  --ignore tests/test_benchmarks.py
 
 bench: $(VENV)/dev
 	$(BIN)/python benchmarks/run.py
@@ -46,5 +55,12 @@ $(VENV)/dev: pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@ $(VENV)/runtime
 
+$(OLDEST)/installed: pyproject.toml constraints-oldest.txt
+	test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/pip install --quiet --disable-pip-version-check -c constraints-oldest.txt \
+	  -e '.[$(OLDEST_EXTRAS)]' \
+	  httpx httpx2 hypothesis pandas polars posteriors pytest pytest-xdist torchmetrics
+	touch $@
+
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(OLDEST) .mypy_cache .ruff_cache .pytest_cache .hypothesis
