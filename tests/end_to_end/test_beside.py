@@ -48,7 +48,7 @@ def test_a_second_process_is_kept_out_of_a_run(command, tmp_path):
     )
     try:
         wait_until((folder / "chain" / "stage.json").exists)
-        code, _, err = command("resume", folder, "--quiet")
+        code, _, err = command("resume", folder, "--quiet", "--read=/")
         assert code == 2
         assert err == f"sparsemble: {folder} is in use by another process; " + (
             "wait for it or use another folder\n"
@@ -71,7 +71,7 @@ def test_a_run_stopped_while_its_baseline_is_trained_can_be_resumed(
     assert code == 130
     assert f"go on with: sparsemble resume {tmp_path / 'run'}" in err
     assert not (tmp_path / "run" / "baseline" / "result.json").exists()
-    assert command("resume", tmp_path / "run", "--quiet")[0] == 0
+    assert command("resume", tmp_path / "run", "--quiet", "--read=/")[0] == 0
     assert (tmp_path / "run" / "baseline" / "result.json").exists()
 
 
@@ -92,7 +92,7 @@ def test_learn_trains_the_baseline_beside_on_half_of_the_threads(command, beside
         known = read_result(results[1])
         results[1].unlink()
         torch.set_num_threads(2)
-        code, _, err = command("resume", tmp_path / "run")
+        code, _, err = command("resume", tmp_path / "run", "--read=/")
     finally:
         torch.set_num_threads(1)
     assert code == 0
@@ -134,7 +134,7 @@ def test_what_a_run_is_compared_with_can_be_asked_for_later(command, tmp_path):
     assert verdict.text in said
     assert verdict.text in command("compare", tmp_path / "run")[1]
     (tmp_path / "run" / ".seen-before-a-kill").touch()  # by jobs that had just been done
-    assert "nothing is left to do" in command("resume", tmp_path / "run")[2]
+    assert "nothing is left to do" in command("resume", tmp_path / "run", "--read=/")[2]
     assert not list((tmp_path / "run").glob(".seen-*"))
     assert command("report", tmp_path / "run")[0] == 0
     page = (tmp_path / "run" / "report.html").read_text()
@@ -164,7 +164,7 @@ def test_another_baseline_than_the_one_trained_is_refused_and_nothing_changes(co
     code, _, told = command(*learn, "--baseline=1")
     assert code == 2
     assert f"{folder / 'baseline'} holds something else to compare with; delete it" in told
-    assert "nothing is left to do" in command("resume", folder)[2]
+    assert "nothing is left to do" in command("resume", folder, "--read=/")[2]
     assert command(*learn, "--baseline=none")[0] == 0
     assert RunFolder(folder).recipe().baseline == "none"
 
