@@ -78,7 +78,8 @@ def _check_finite(records: Sequence[Mapping[str, Any]]) -> None:
     for key, value in records[0].items():
         if not isinstance(value, float):
             continue
-        column = [record[key] for record in records]
+        values = (record.get(key) for record in records)
+        column = [own if isinstance(own, float) else 0.0 for own in values]
         if not math.isfinite(sum(column)):
             row = next((k for k, own in enumerate(column) if not math.isfinite(own)), None)
             if row is not None:
