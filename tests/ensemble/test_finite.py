@@ -43,5 +43,5 @@ def test_a_word_that_cannot_come_has_the_logarithm_of_nothing():
 @pytest.mark.parametrize("number", [2**63, 2**64 - 1])
 def test_unsigned_numbers_that_would_wrap_around_are_refused(number):
     labels = np.array([0, 1, number], np.uint64)
-    with pytest.raises(InputError, match=f"{number} is larger than whole numbers may be"):
+    with pytest.raises(InputError, match=f"{number} is too large for a 64-bit integer"):
         classifiers().evaluate((np.zeros((3, 3)), labels))
