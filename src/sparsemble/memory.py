@@ -42,6 +42,6 @@ def machine_memory() -> int:
     """Bytes that processes of this machine, or container, have altogether."""
     whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
-        return min(whole, int(_CONTAINER.read_text()))
+        return min(whole, int(_CONTAINER.read_text(encoding="utf-8")))
     except (OSError, ValueError):  # no container, or one without a limit
         return whole

@@ -22,3 +22,19 @@ def named(path: Any) -> Any:
     if path == "":
         raise InputError("the path is empty: name a file or folder (. is the one you are in)")
     return path
+
+
+def named_in_utf8(path: Path, library: str) -> str:
+    """The path's name for a library that knows no other names, as many of C++ do.
+
+    >>> named_in_utf8(Path("runs"), "Arrow")
+    'runs'
+    """
+    name = str(path)
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise InputError(
+            f"{path}: {library} only takes names that are UTF-8: rename it, or use another folder"
+        ) from None
+    return name

@@ -42,3 +42,23 @@ def test_settings_for_data_of_ones_own_are_searched_on_validation_examples(tmp_p
     file.write_text('recipe = "examples/iris.toml"\n[grid]\n"seed" = [1]\n')
     with pytest.raises(InputError, match=r"returns examples: say data\.validation"):
         list(run_search(read_search(file), Workplace(tmp_path / "work")))
+
+
+def test_points_are_called_by_their_values_as_far_as_files_can_be_called_so(tmp_path, monkeypatch):
+    values = ["plain", "../../outside", "a/b", "a\\u0000b", "…", "x" * 300, "x" * 301, "."]
+    file = tmp_path / "search.toml"
+    quoted = ", ".join(f'"{value}"' for value in values)
+    file.write_text(
+        f'recipe = "digits"\nvalidation = 300\n[grid]\n"description" = [{quoted}]\n',
+        encoding="utf-8",
+    )
+    jobs = []
+    monkeypatch.setattr(
+        "sparsemble.search.search.outcomes", lambda given, place: jobs.extend(given) or []
+    )
+    assert not list(run_search(read_search(file), Workplace(tmp_path / "work")))
+    names = [job.result.name for job in jobs]
+    assert len(set(names)) == len(values)
+    assert all(job.result.parent == tmp_path / "work" for job in jobs)
+    assert all(name.isascii() and name.isprintable() and len(name) < 200 for name in names)
+    assert names[0].startswith("point-digits-descriptionplain-")

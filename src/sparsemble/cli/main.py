@@ -35,7 +35,13 @@ def main() -> None:
 
 def _ended() -> tuple[str, int]:
     """What is left to say about a command, and its exit code."""
-    from sparsemble.errors import DivergedError, InputError, InterruptedRunError, SparsembleError
+    from sparsemble.errors import (
+        DivergedError,
+        InputError,
+        InterruptedRunError,
+        SparsembleError,
+        shortened,
+    )
 
     try:
         check_none_is_empty(sys.argv[1:])
@@ -49,8 +55,9 @@ def _ended() -> tuple[str, int]:
     except SparsembleError as error:
         return str(error), _FAILED
     except UnicodeEncodeError as error:
-        where = f"the system's {error.encoding}"
-        return f"{error.object!r} cannot be written in {where}: set LANG=C.UTF-8", _FAILED
+        what = shortened(repr(error.object))
+        how = "give it another name, or set LANG=C.UTF-8"
+        return f"{what} cannot be written in {error.encoding}: {how}", _FAILED
     except OSError as error:
         if error.filename is None and error.errno in (errno.EPIPE, errno.ENOSPC, errno.EDQUOT):
             return lost_output(error), _FAILED

@@ -120,7 +120,7 @@ def beyond(
     Example: sparsemble reproduce beyond --tables
     """
     from sparsemble.pages.document import chart_file
-    from sparsemble.store import write_atomically
+    from sparsemble.store import write_text
 
     folder = _paper_folder(paper)
     beyond, mnist = _modules(folder, "beyond", "mnist")
@@ -135,7 +135,7 @@ def beyond(
     _show([beyond.table(found)], "beyond", into)
     if picture is not None:
         drawn = beyond.picture(found, mnist.results_in(out))
-        write_atomically(picture, chart_file(drawn).encode())
+        write_text(picture, chart_file(drawn))
 
 
 @reproduce.command()
@@ -217,12 +217,12 @@ def ptb(
 
 def _draw(figures: Mapping[str, str | None], folder: Path) -> None:
     """Write figures; of those that nothing was run for, say so."""
-    from sparsemble.store import write_atomically
+    from sparsemble.store import write_text
 
     folder.mkdir(parents=True, exist_ok=True)
     for name, picture in figures.items():
         if picture is not None:
-            write_atomically(folder / name, picture.encode())
+            write_text(folder / name, picture)
         what = "drawn" if picture is not None else "not drawn, as nothing it shows was run here"
         progress_console().print(f"{folder / name}: {what}")
 

@@ -19,7 +19,7 @@ def show_exploration(plan: SpaceSearch, place: Workplace, out: Path, console: Co
     from sparsemble.search.drawing import front_file, search_page
     from sparsemble.search.exploring import explore, run_dense
     from sparsemble.search.front import Found, front_table, write_found
-    from sparsemble.store import write_atomically
+    from sparsemble.store import write_text
 
     trials: dict[int, Trial] = {}
     try:
@@ -38,8 +38,8 @@ def show_exploration(plan: SpaceSearch, place: Workplace, out: Path, console: Co
     console.print(front_table(found))
     write_found(found, place, out)
     picture, page = out.with_suffix(".svg"), out.with_suffix(".html")
-    write_atomically(picture, front_file(found).encode())
-    write_atomically(page, search_page(found).encode())
+    write_text(picture, front_file(found))
+    write_text(page, search_page(found))
     console.print(f"saved in {out}; drawn in {picture}, and with all trials in {page}")
 
 

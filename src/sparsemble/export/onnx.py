@@ -29,6 +29,7 @@ from sparsemble.export.examples import Examples
 from sparsemble.export.metadata import metadata_of
 from sparsemble.export.table_inputs import taking_columns
 from sparsemble.modes import in_mode
+from sparsemble.paths import named_in_utf8
 from sparsemble.store import write_atomically
 
 _NEEDED = ("onnx", "onnxscript", "onnxruntime")
@@ -99,6 +100,7 @@ def _check_installed() -> None:
 def _place(path: Path) -> Path:
     """Where a file goes, behind links, in a folder that is there."""
     place = Path(os.path.realpath(path))
+    named_in_utf8(place, "ONNX Runtime")
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

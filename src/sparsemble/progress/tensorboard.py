@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sparsemble.errors import InputError
+from sparsemble.paths import named_in_utf8
 from sparsemble.stages import Callback, ChainState, EpochRecord, Rollback, SampleRecord
 
 _SCALARS = ("loss", "potential", "lr", "noise_to_drift", "near_zero_groups")
@@ -26,7 +27,7 @@ class TensorBoard(Callback):
             raise InputError(
                 "TensorBoard is not installed: pip install 'sparsemble[tensorboard]'"
             ) from None
-        self._writer: Any = SummaryWriter(str(folder))
+        self._writer: Any = SummaryWriter(named_in_utf8(folder, "TensorBoard"))
 
     def epoch_ended(self, record: EpochRecord) -> None:
         """One point per scalar."""

@@ -18,7 +18,7 @@ from sparsemble.reports.sections.overview import advice, overview
 from sparsemble.reports.sections.spending import spending
 from sparsemble.reports.sections.structure import costs, patterns, spreads
 from sparsemble.runs import RunFolder
-from sparsemble.store import write_atomically
+from sparsemble.store import write_text
 
 
 def write_report(
@@ -51,7 +51,7 @@ def write_report(
         files=files,
         without=target,
     )
-    write_atomically(target, page(facts).encode())
+    write_text(target, page(facts))
     if pictures is not None:
         write_pictures(_sections(facts), pictures)
     return target

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sparsemble.pages.blocks import Block, Figure, Folded, Grid, Section
 from sparsemble.pages.document import chart_file
-from sparsemble.store import write_atomically
+from sparsemble.store import write_text
 
 
 def write_pictures(sections: Iterable[Section], folder: Path) -> list[Path]:
@@ -25,7 +25,7 @@ def write_pictures(sections: Iterable[Section], folder: Path) -> list[Path]:
         if "<svg" not in figure.drawing or folder / f"{name}.svg" in written:
             continue
         written.append(folder / f"{name}.svg")
-        write_atomically(written[-1], chart_file(figure.drawing).encode())
+        write_text(written[-1], chart_file(figure.drawing))
     return written
 
 

@@ -23,7 +23,7 @@ from sparsemble.recipes import Recipe
 from sparsemble.results.result import Result, read_result
 from sparsemble.runs.folder import RunFolder
 from sparsemble.stages import SampleRecord
-from sparsemble.store import write_atomically
+from sparsemble.store import write_text
 from sparsemble.tasks import Metric
 
 _TONES = {"sampled": 1, "pruned": 3, "retrained": 2}
@@ -201,7 +201,7 @@ def write_courses(courses: Sequence[Course], path: Path) -> None:
     """Draw courses in an SVG file or, to be read out at the pointer, in an HTML file."""
     drawn = draw_courses(courses)
     if path.suffix == ".svg":
-        write_atomically(path, charts_file(drawn).encode())
+        write_text(path, charts_file(drawn))
         return
     names = ", ".join(dict.fromkeys(course.name for course in courses))
     titles = ("Along the learning", "Against the number of members")
@@ -217,7 +217,7 @@ def write_courses(courses: Sequence[Course], path: Path) -> None:
     section = Section("curves", "How it went", blocks)
     lead = f"{courses[0].metric.title} of single networks and of their averages"
     page = document(f"{names}: curves", [section], heading=names, lead=lead)
-    write_atomically(path, page.encode())
+    write_text(path, page)
 
 
 def _check_alike(courses: Sequence[Course]) -> None:

@@ -14,7 +14,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from sparsemble.errors import InputError
-from sparsemble.store import write_atomically
+from sparsemble.store import write_text
 
 _ANY_WIDTH = 10_000
 
@@ -70,7 +70,7 @@ def put_into(path: Path, name: str, tables: Sequence[Table]) -> None:
     _, end, after = rest.partition(closing)
     if not begin or not end:
         raise InputError(f"{path} lacks the marks {opening!r} and {closing!r}")
-    write_atomically(path, f"{before}{begin}\n{block(tables)}\n{end}{after}".encode())
+    write_text(path, f"{before}{begin}\n{block(tables)}\n{end}{after}")
 
 
 def marks(name: str) -> tuple[str, str]:

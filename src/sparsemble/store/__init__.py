@@ -10,6 +10,7 @@ from sparsemble.store.files import (
     write_json,
     write_pieces,
     write_tensors,
+    write_text,
 )
 from sparsemble.store.limits import RAISED_BY, tensor_bytes
 from sparsemble.store.links import inside
@@ -37,4 +38,5 @@ __all__ = [
     "write_json",
     "write_pieces",
     "write_tensors",
+    "write_text",
 ]

@@ -41,6 +41,11 @@ def write_atomically(path: Path, content: bytes) -> None:
     write_pieces(path, (content,))
 
 
+def write_text(path: Path, text: str) -> None:
+    """The same of a text for people; the name of a file that is no UTF-8 is shown by numbers."""
+    write_atomically(path, text.encode(errors="backslashreplace"))
+
+
 def write_pieces(path: Path, pieces: Iterable[bytes]) -> None:
     """The same of content that comes in pieces, and is in its place when the last one came.
 

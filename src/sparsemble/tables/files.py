@@ -16,6 +16,7 @@ import numpy as np
 
 from sparsemble.data.rows import delimiter, is_number
 from sparsemble.errors import InputError
+from sparsemble.paths import named_in_utf8
 from sparsemble.tables.frames import as_frame, needed
 
 if TYPE_CHECKING:
@@ -52,7 +53,9 @@ def _read(path: Path, texts: Collection[str]) -> Any:
     readers = {
         ".csv": lambda: _read_csv(path, texts),
         ".tsv": lambda: _read_csv(path, texts),
-        ".parquet": lambda: needed("pyarrow.parquet").ParquetFile(path).read(),
+        ".parquet": lambda: (
+            needed("pyarrow.parquet").ParquetFile(named_in_utf8(path, "Arrow")).read()
+        ),
         ".npz": lambda: _read_npz(path),
     }
     chosen = readers.get(path.suffix.lower())
@@ -96,7 +99,7 @@ def _read_csv(path: Path, texts: Collection[str]) -> Any:
         strings_can_be_null=True,
         column_types={name: arrow.string() for name in header if name.strip() in texts},
     )
-    table = csv.read_csv(path, read, parse, convert)
+    table = csv.read_csv(named_in_utf8(path, "Arrow"), read, parse, convert)
     names = names_in(table.column_names, path)
     for name, field in zip(names, table.schema, strict=True):
         if arrow.types.is_binary(field.type):

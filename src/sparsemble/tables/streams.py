@@ -17,6 +17,7 @@ from sparsemble.data.arrays import AT_ONCE, Archive
 from sparsemble.data.opening import MOST_LINE, Opened, check_ending, seekable
 from sparsemble.data.rows import delimiter
 from sparsemble.errors import InputError
+from sparsemble.paths import named_in_utf8
 from sparsemble.tables.encoding import TableEncoding
 from sparsemble.tables.files import (
     ENDINGS,
@@ -193,7 +194,9 @@ def _inferred(table: Any, texts: Collection[str], path: Path) -> Any:
 def _from_parquet(file: Opened, wanted: Wanted) -> Iterator[Any]:
     arrow = needed("pyarrow")
     seekable(file, file.path, "a Parquet file")
-    given = needed("pyarrow.parquet").ParquetFile(file.path, buffer_size=_PARQUET_BUFFER)
+    given = needed("pyarrow.parquet").ParquetFile(
+        named_in_utf8(file.path, "Arrow"), buffer_size=_PARQUET_BUFFER
+    )
     kept = wanted(given.schema_arrow.names)
     many = min(max(_CELLS // max(len(kept), 1), AT_ONCE), _MOST_ROWS)
     for batch in given.iter_batches(many, columns=kept, use_threads=False):
