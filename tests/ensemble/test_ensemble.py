@@ -70,7 +70,7 @@ def test_a_state_taken_over_brings_scalings_masks_and_predictions(ensemble):
     other = copy.deepcopy(ensemble)
     with torch.no_grad():
         for tensor in other.state_dict().values():
-            tensor.zero_()
+            tensor.copy_(~tensor if tensor.dtype is torch.bool else tensor.abs() / 2 + 0.1)
     assert not torch.equal(other(inputs), ensemble(inputs))
     other.load_state_dict(ensemble.state_dict())
     assert torch.equal(other(inputs), ensemble(inputs))

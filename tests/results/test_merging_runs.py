@@ -116,7 +116,7 @@ def test_data_can_be_named_to_choose_by(runs, tmp_path):
     (tmp_path / "rows.csv").write_text("\n".join(lines))
     both = [runs[0], runs[1] / "ensemble"]
     named = merge_runs(both, Budget(flops=1.0), on=str(tmp_path / "rows.csv"))
-    assert named.held.count == 50
+    assert named.ensemble.evaluate(named.held).count == 50
 
 
 @pytest.mark.parametrize(
