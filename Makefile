@@ -7,16 +7,20 @@ OLDEST_EXTRAS := export,tensorboard,search,serve,sklearn,dask,ray,tables
 # Files in their order: the ones with few tests, put last otherwise, are those with the longest.
 PYTEST := $(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test quick lint oldest bench fuzz kills docs clean
+.PHONY: demo test quick thorough lint oldest bench fuzz kills docs clean
 
 demo: $(VENV)/runtime
 	$(BIN)/sparsemble demo
 
 test: lint
-	$(PYTEST)
+	$(PYTEST) -m 'not thorough'
 
 quick: lint
-	$(PYTEST) -m 'not slow'
+	$(PYTEST) -m 'not slow and not thorough'
+
+# All tests, also those that show more of what another one shows.
+thorough: lint
+	$(PYTEST)
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .
@@ -27,7 +31,7 @@ lint: $(VENV)/dev
 # The quick tests with the oldest versions of everything that may be installed.
 oldest: $(OLDEST)/installed
 	$(OLDEST)/bin/sparsemble --help >/dev/null
-	$(OLDEST)/bin/pytest -m 'not slow' --numprocesses auto --dist loadfile tests \
+	$(OLDEST)/bin/pytest -m 'not slow and not thorough' --numprocesses auto --dist loadfile tests \
 	  --ignore tests/docs --ignore tests/paper --ignore tests/end_to_end \
 	  --ignore tests/test_benchmarks.py
 

@@ -14,7 +14,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
-from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils import _pytree as pytree
 
 from sparsemble.errors import InputError
@@ -148,6 +147,8 @@ class _ManyQuestionsError(BaseException):
 @contextmanager
 def _few(limited: bool) -> Iterator[None]:
     """Give up where each further question about lengths takes ever longer to answer."""
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv  # imports sympy: half a second
+
     real = ShapeEnv.evaluate_expr
 
     def asked(self: ShapeEnv, *arguments: Any, **named: Any) -> Any:
