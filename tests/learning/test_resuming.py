@@ -21,7 +21,7 @@ def whole(arrays):
     return sparsemble.learn(network(), arrays, recipe())
 
 
-@pytest.mark.parametrize("at", [("chain", 5), ("chain", 150), ("retrain", 7), ("retrain", 119)])
+@pytest.mark.parametrize("at", [("chain", 5), ("chain", 150), ("retrain", 119)])
 def test_a_run_stopped_anywhere_and_started_again_gives_the_same_bits(
     arrays, whole, tmp_path, monkeypatch, at
 ):
@@ -68,7 +68,14 @@ def all_of_it(arrays):
 
 
 @pytest.mark.parametrize(
-    "at", [("chain", 101), ("prune-1", 3), ("prune-2", 9), ("retrain", 1), ("retrain", 70)]
+    "at",
+    [
+        ("chain", 101),
+        pytest.param(("prune-1", 3), marks=pytest.mark.thorough),
+        ("prune-2", 9),
+        pytest.param(("retrain", 1), marks=pytest.mark.thorough),
+        ("retrain", 70),
+    ],
 )
 def test_a_run_with_everything_switched_on_resumes_to_the_same_bits(
     arrays, all_of_it, tmp_path, monkeypatch, at
@@ -168,7 +175,7 @@ def undisturbed(request, arrays):
     return chosen, sparsemble.learn(network(), arrays, chosen)
 
 
-@pytest.mark.parametrize("steps", [0, 1, 5])
+@pytest.mark.parametrize("steps", [0, pytest.param(1, marks=pytest.mark.thorough), 5])
 def test_a_kill_after_a_rollback_loses_no_sample(arrays, tmp_path, undisturbed, steps):
     chosen, whole = undisturbed
     killer = KillAfterRollback(steps)

@@ -18,6 +18,8 @@ from sparsemble.tasks import Classification, Regression
 
 EXAMPLES = 80
 
+thorough = pytest.mark.thorough
+
 
 def short(**changes):
     """Two members in a second."""
@@ -60,7 +62,13 @@ def undisturbed(request):
     return kind, data(), sparsemble.learn(fresh(kind), data(), short())
 
 
-@pytest.mark.parametrize("at", [("chain", 13), ("retrain", 5)])
+@pytest.fixture(scope="module")
+def reader():
+    """An ensemble that reads sentences."""
+    return sparsemble.learn(fresh(Reader), sentences(), short()).ensemble
+
+
+@pytest.mark.parametrize("at", [("chain", 13), pytest.param(("retrain", 5), marks=thorough)])
 def test_a_run_killed_anywhere_resumes_to_the_same_bits(undisturbed, tmp_path, monkeypatch, at):
     kind, data, whole = undisturbed
     monkeypatch.setattr("sparsemble.runs.checkpointing.CHECKPOINT_EVERY", 0.0)
@@ -95,12 +103,11 @@ def test_names_decide_and_not_their_order(undisturbed):
         assert np.array_equal(learned.ensemble.predict_proba(turned), wanted)
 
 
-def test_a_padded_word_is_not_read():
+def test_a_padded_word_is_not_read(reader):
     data = sentences()
-    ensemble = sparsemble.learn(fresh(Reader), data, short()).ensemble
     other = {**data[0], "tokens": torch.where(data[0]["mask"], 0, data[0]["tokens"])}
     np.testing.assert_allclose(
-        ensemble.predict_proba(other), ensemble.predict_proba(data[0]), atol=1e-6
+        reader.predict_proba(other), reader.predict_proba(data[0]), atol=1e-6
     )
 
 
@@ -238,11 +245,9 @@ def test_names_that_the_network_does_not_take_are_refused(inputs, message):
         (lambda x: {**x, "mask": x["mask"][:9]}, "different lengths"),
     ],
 )
-def test_predictions_for_other_inputs_are_refused(inputs, message):
-    data = sentences()
-    ensemble = sparsemble.learn(fresh(Reader), data, short(retrain=None)).ensemble
+def test_predictions_for_other_inputs_are_refused(reader, inputs, message):
     with pytest.raises(InputError, match=message):
-        ensemble.predict(inputs(data[0]))
+        reader.predict(inputs(sentences()[0]))
 
 
 def test_several_inputs_are_not_perturbed():

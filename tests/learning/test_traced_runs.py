@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
 import sparsemble
-from small_runs import KillAt, Killed, predictions, recipe
+from small_runs import KillAt, Killed, examples, predictions, recipe
 from sparsemble.errors import InputError
 from sparsemble.members import Member, seen_in, tensors_of
 from sparsemble.nets import ResNet, TransformerLanguageModel
@@ -95,28 +97,29 @@ def everything():
     )
 
 
-@pytest.fixture(scope="module")
-def undisturbed(arrays):
-    """What a run gives that nobody disturbs, for every kind of network."""
-    return {kind: sparsemble.learn(fresh(kind), arrays, everything()) for kind in KINDS}
+@cache
+def undisturbed(kind: type[nn.Module]):
+    """What a run gives that nobody disturbs."""
+    return sparsemble.learn(fresh(kind), examples(), everything())
+
+
+thorough = pytest.mark.thorough
 
 
 @pytest.mark.parametrize(
     ("kind", "at"),
     [
         (Pictures, ("chain", 101)),
-        (Pictures, LAST_STEP),
+        pytest.param(Pictures, LAST_STEP, marks=thorough),
         (Pictures, ("prune-1", 7)),
-        (Pictures, ("retrain", 20)),
-        (Steps, ("chain", 101)),
+        pytest.param(Pictures, ("retrain", 20), marks=thorough),
+        pytest.param(Steps, ("chain", 101), marks=thorough),
         (Attending, ("retrain", 20)),
-        (Residual, ("chain", 101)),
+        pytest.param(Residual, ("chain", 101), marks=thorough),
     ],
 )
-def test_a_run_killed_anywhere_resumes_to_the_same_bits(
-    undisturbed, arrays, tmp_path, monkeypatch, kind, at
-):
-    whole = undisturbed[kind]
+def test_a_run_killed_anywhere_resumes_to_the_same_bits(arrays, tmp_path, monkeypatch, kind, at):
+    whole = undisturbed(kind)
     monkeypatch.setattr("sparsemble.runs.checkpointing.CHECKPOINT_EVERY", 0.0)
     with pytest.raises(Killed):
         sparsemble.learn(fresh(kind), arrays, everything(), folder=tmp_path, callback=KillAt(*at))
@@ -128,8 +131,8 @@ def test_a_run_killed_anywhere_resumes_to_the_same_bits(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_members_are_programs_within_the_budget(undisturbed, kind):
-    learned = undisturbed[kind]
+def test_members_are_programs_within_the_budget(kind):
+    learned = undisturbed(kind)
     cost = learned.ensemble.cost
     assert cost.flops_ratio <= 1.5
     assert cost.parameters_ratio <= 1.2
@@ -147,23 +150,31 @@ def test_members_are_programs_within_the_budget(undisturbed, kind):
     ],
 )
 def test_units_that_leave_a_chain_leave_its_outputs_as_they_are(kind, grouping):
-    check_shedding(fresh(kind), torch.randn(6, 8).double(), grouping)
+    check_shedding(*in_doubles(kind), grouping)
 
 
 @pytest.mark.parametrize("grouping", ["outgoing", "incoming", "iss"])
 def test_so_do_those_of_a_network_that_reads_texts(grouping):
-    network = TransformerLanguageModel(9, 16, context=6, layers=2, heads=4)
-    check_shedding(network, torch.randint(9, (7, 3)), grouping, along=1)
+    check_shedding(*in_doubles(TransformerLanguageModel), grouping)
 
 
-def check_shedding(network, inputs, grouping, along=0):
-    """Without every other group, outputs are those of a network where these are at zero."""
-    network = network.double()
+@cache
+def in_doubles(kind: type[nn.Module]):
+    """A network, traced, in doubles and with biases that are not at zero; and inputs for it."""
+    if kind is TransformerLanguageModel:
+        network, along = TransformerLanguageModel(9, 16, context=6, layers=2, heads=4), 1
+        inputs = torch.randint(9, (7, 3))
+    else:
+        network, along, inputs = fresh(kind), 0, torch.randn(6, 8).double()
     with torch.no_grad():
-        for name, parameter in network.named_parameters():
+        for name, parameter in network.double().named_parameters():
             if "bias" in name:
                 parameter.normal_()
-    traced = described(network, (inputs,), along=along)
+    return described(network, (inputs,), along=along), inputs
+
+
+def check_shedding(traced, inputs, grouping):
+    """Without every other group, outputs are those of a network where these are at zero."""
     layout = grouped(traced.layout, grouping)
     tensors = {name: tensor.detach().clone() for name, tensor in tensors_of(traced.program).items()}
     for family in layout.families:  # every other group is at zero
@@ -184,7 +195,7 @@ def check_shedding(network, inputs, grouping, along=0):
 
 
 def test_a_chain_of_a_traced_network_sheds_and_learns(arrays):
-    learned = sparsemble.learn(fresh(Pictures), arrays, everything())
+    learned = undisturbed(Pictures)
     assert learned.history.sheds[-1].flops < 0.9
     assert learned.ensemble.evaluate(arrays)["error"] < 0.2
 
