@@ -18,8 +18,20 @@ def shortened(text: str, longest: int = 200) -> str:
     return f"{text[:half]}… ({len(text) - 2 * half:,} more) …{text[-half:]}"
 
 
+_LONGEST = 4000
+"""Characters of a message, whatever it quotes."""
+
+
 class SparsembleError(Exception):
-    """Base of every error this package raises on purpose."""
+    """Base of every error this package raises on purpose.
+
+    >>> len(str(SparsembleError("recipe extends '" + "x" * 70_000 + "'"))) < 4100
+    True
+    """
+
+    def __str__(self) -> str:
+        """The message, without its middle if that is long."""
+        return shortened(super().__str__(), _LONGEST)
 
 
 class InputError(SparsembleError, ValueError):

@@ -20,7 +20,7 @@ from pathlib import Path
 import torch
 
 from fuzz.children import Order, Outcome, outcomes
-from fuzz.kinds import KINDS
+from fuzz.kinds import KINDS, imported
 from fuzz.seeds import Seeds, made_in
 
 _STRIDE = 200
@@ -43,6 +43,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="fuzz-") as name:
         folder = Path(name)
         seeds = made_in(asked.seeds or folder / "seeds", few=asked.few)
+        imported(seeds, folder)
         plan = _Plan(asked.kind or list(KINDS), asked.seed, asked.first, asked.cases)
         found = _done(plan, time.monotonic() + asked.seconds, asked.processes, seeds, folder)
     return _told(found)

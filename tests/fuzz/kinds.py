@@ -189,10 +189,13 @@ def input_case(seeds: Seeds, place: Place, chance: Random) -> Iterator[Callable[
     shutil.copy(whole, file)
     _spoil_input(file, place, chance)
     folder = seeds.ensembles[name]
-    yield lambda: _predict_file(folder, file, place.work / "out.csv")
-    yield lambda: command("evaluate", folder, "--on", file)
+    ways: list[Callable[[], object]] = [
+        lambda: _predict_file(folder, file, place.work / "out.csv"),
+        lambda: command("evaluate", folder, "--on", file),
+    ]
     if file.suffix == ".csv":
-        yield lambda: _read_table(file)
+        ways.append(lambda: _read_table(file))
+    yield chance.choice(ways)
 
 
 def _read_table(file: Path) -> None:
@@ -280,6 +283,17 @@ KINDS = {
     "recipe": recipe_case,
     "input": input_case,
 }
+
+
+def imported(seeds: Seeds, folder: Path) -> None:
+    """Do what cases do with what is whole: what that imports is then there in every child."""
+    for name, files in seeds.inputs.items():
+        _predict_file(seeds.ensembles[name], files[0], folder / "out.csv")
+    for name in ("inspect", "compare", "curves", "report"):
+        shutil.copytree(seeds.runs["compared"], folder / name)
+        command(name, folder / name, *(("--out", folder / "out.svg") if name == "curves" else ()))
+    _read_table(seeds.inputs["classes"][0])
+    command("recipes", "digits")
 
 
 def do(kind: str, number: int, seed: int, seeds: Seeds, place: Place) -> None:

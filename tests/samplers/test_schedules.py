@@ -142,3 +142,11 @@ def test_any_number_is_a_rate(rate):
 def test_a_schedule_that_cannot_begin_is_refused_where_it_is_set():
     with pytest.raises(InputError, match=r"^schedule: the schedule Given gives None at epoch 0"):
         RetrainSettings(schedule=Given(rate=None), epochs=1)
+
+
+def test_a_function_that_fails_at_once_is_refused_where_it_is_set():
+    def broken(epoch):
+        return epoch.seek(0)
+
+    with pytest.raises(InputError, match=r"broken fails at epoch 0: AttributeError: 'int' object"):
+        RetrainSettings(schedule=schedule_of(broken), epochs=1)

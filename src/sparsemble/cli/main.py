@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import errno
 import sys
+from collections.abc import Callable
+from functools import cache
+
+from typer.main import get_command
 
 from sparsemble.cli import reproducing, running, serving, using, viewing
 from sparsemble.cli.app import app
@@ -33,6 +37,12 @@ def main() -> None:
     raise SystemExit(code)
 
 
+@cache
+def _commands() -> Callable[[], object]:
+    """All commands, made of their signatures once, however often a process runs one."""
+    return get_command(app)
+
+
 def _ended() -> tuple[str, int]:
     """What is left to say about a command, and its exit code."""
     from sparsemble.errors import (
@@ -45,7 +55,7 @@ def _ended() -> tuple[str, int]:
 
     try:
         check_none_is_empty(sys.argv[1:])
-        app()
+        _commands()()
     except InputError as error:
         return str(error), _BAD_INPUT
     except InterruptedRunError as error:

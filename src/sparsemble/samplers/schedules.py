@@ -191,7 +191,13 @@ def schedule_of(function: Callable[[float], float]) -> Schedule:
 
 def _beginning(schedule: Schedule) -> Schedule:
     """A schedule that cannot even begin is refused where it is set, not when the chain begins."""
-    schedule(0)
+    try:
+        schedule(0)
+    except InputError:
+        raise
+    except Exception as error:  # the user's function may raise anything
+        what = f"{type(error).__name__}: {error}"
+        raise InputError(f"the schedule {_title(schedule)} fails at epoch 0: {what}") from error
     return schedule
 
 
