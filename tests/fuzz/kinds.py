@@ -151,9 +151,8 @@ def recipe_case(seeds: Seeds, place: Place, chance: Random) -> Iterator[Callable
     value = chance.choice(("9" * 5000, "[" * 3000, "1e308", "nan", '"\\u0000"', "10000000000"))
     yield lambda: command("recipes", file)
     if chance.random() < 0.1:
-        yield lambda: command(
-            "learn", "digits", "--quiet", "--set", f"{key}={value}", "--out", place.work / "set"
-        )
+        alone = ("--quiet", "--baseline", "none", "--out", place.work / "set")
+        yield lambda: command("learn", "digits", *alone, "--set", f"{key}={value}")
 
 
 def _as_toml(fields: object, chance: Random) -> bytes:

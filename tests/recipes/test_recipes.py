@@ -57,6 +57,14 @@ def test_a_section_can_be_dropped(tmp_path):
     assert recipe.prune is not None
 
 
+@pytest.mark.parametrize("kind", ["[1]", "{a = 1}"])
+def test_a_kind_that_is_no_name_is_told_so(tmp_path, kind):
+    file = tmp_path / "own.toml"
+    file.write_text(f'extends = "digits"\nprior = {{kind = {kind}}}\n')
+    with pytest.raises(InputError, match="prior"):
+        load_recipe(file)
+
+
 def test_only_a_built_in_recipe_can_be_extended(tmp_path):
     path = write(tmp_path, 'extends = "../secret"\n')
     with pytest.raises(InputError, match=r"extends '../secret', which is not a built-in one"):

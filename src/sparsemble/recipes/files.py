@@ -144,7 +144,7 @@ def extended(known: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, 
 
 def _common(fields: Mapping[str, Any], section: str, kind: Any) -> dict[str, Any]:
     """The settings of a section that another kind of it has, too."""
-    known = _KINDS.get(section, {}).get(kind)
+    known = _KINDS.get(section, {}).get(kind) if isinstance(kind, str) else None
     names = set() if known is None else set(known.model_fields)
     return {name: value for name, value in fields.items() if name in names}
 
