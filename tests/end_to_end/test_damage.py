@@ -270,3 +270,14 @@ def test_a_sample_that_says_no_place_is_refused(whole, tmp_path, capsys):
     tensors, note = read_tensors(file)
     write_tensors(file, tensors, note | {"step": "2"})
     assert f"{file}: step = '2'" in resumed(run, capsys)
+
+
+def test_a_retrained_sample_of_another_size_is_refused(whole, tmp_path, capsys):
+    run = unfinished(whole, tmp_path / "run")
+    file = next((run / "retrain").rglob("sample-*"))
+    tensors, note = read_tensors(file)
+    name = max(tensors, key=lambda own: tensors[own].numel())
+    write_tensors(file, {**tensors, name: tensors[name][..., :1]}, note)
+    said = resumed(run, capsys)
+    assert "what was kept of retrain" in said
+    assert f"has no {name!r}" in said

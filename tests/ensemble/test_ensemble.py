@@ -146,3 +146,9 @@ def test_regressors_give_no_probabilities_of_classes():
 def test_inputs_of_another_width_are_refused_whatever_the_task_was_told(ensemble):
     with pytest.raises(InputError, match=r"\(2, 7\), the ensemble reads 6 features per row"):
         ensemble.predict(torch.zeros(2, 7))
+
+
+def test_rows_of_another_shape_are_the_same_rows(ensemble):
+    rows = torch.randn(5, 6)
+    assert torch.equal(ensemble.evidence(rows.unsqueeze(2)), ensemble.evidence(rows))
+    assert torch.equal(ensemble.evidence(rows.view(5, 2, 3)), ensemble.evidence(rows))

@@ -375,6 +375,12 @@ class Chain:
         """Set all that the network holds, as after a finished run; everything else stays."""
         with torch.no_grad():
             for name, own in {**self.parameters, **self.others}.items():
+                if name not in tensors or tensors[name].shape != own.shape:
+                    where = f"{self.identity.stage} {self.identity.number}"
+                    raise CorruptFileError(
+                        f"what was kept of {where} has no {name!r} of shape {tuple(own.shape)}; "
+                        "remove its folder to begin anew"
+                    )
                 own.copy_(tensors[name])
 
     def _snapshot(self) -> ChainState:

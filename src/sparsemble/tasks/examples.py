@@ -378,6 +378,8 @@ class ExampleTask(Task):
                     f"{source}: inputs of shape {tuple(tensor.shape)}, the ensemble reads {width} "
                     "features per row"
                 )
+            if tensor.shape[1:] != self.input_shape:  # as the scaling is shaped, which broadcasts
+                tensor = tensor.reshape(len(tensor), *self.input_shape)
         return tensor
 
     def arranged(self, values: Any, source: str = "the inputs") -> Inputs:
