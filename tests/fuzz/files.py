@@ -52,8 +52,11 @@ def _spoil_lines(file: Path, chance: Random) -> None:
     if not lines or chance.random() < 0.3:
         lines[number : number + chance.randrange(2)] = lines[chance.randrange(len(lines) + 1) :]
     else:
-        fields = spoiled(json.loads(lines[number].partition(" ")[2]), chance)
-        text = _as_json(fields)
+        try:
+            fields = json.loads(lines[number].partition(" ")[2])
+        except ValueError:  # spoiled by an earlier change
+            return
+        text = _as_json(spoiled(fields, chance))
         lines[number] = f"{zlib.crc32(text.encode()):08x} {text}"
     file.write_text("".join(f"{line}\n" for line in lines))
 

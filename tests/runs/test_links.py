@@ -1,7 +1,8 @@
-"""Links inside a run folder: nothing elsewhere is written, read or removed through one."""
+"""Links and pipes inside a run folder: nothing is done through the ones or waits for the others."""
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -79,6 +80,22 @@ def test_a_link_inside_a_run_is_named_and_not_followed(place, whole, tmp_path, c
     assert code == 2
     assert f"{link} is a symbolic link" in err
     assert content(outside) == before
+
+
+PIPED = ("run.json", "report.html", "chain/stage.json", "ensemble/members-*.safetensors")
+
+
+@pytest.mark.parametrize("place", PIPED)
+def test_a_pipe_inside_a_run_is_named_and_not_waited_for(place, whole, tmp_path, command):
+    run = tmp_path / "run"
+    shutil.copytree(whole, run)
+    pipe = next(run.glob(place))
+    pipe.unlink()
+    os.mkfifo(pipe)
+    (run / "result.json").unlink()  # so that something is left to do
+    code, _, err = command("report" if place == "report.html" else "resume", run)
+    assert code == 2
+    assert f"{pipe} is " in err
 
 
 def test_a_report_is_not_written_to_where_a_link_points(whole, tmp_path, command):
