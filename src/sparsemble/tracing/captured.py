@@ -21,7 +21,6 @@ from torch.utils import _pytree as pytree
 from sparsemble.errors import InputError
 from sparsemble.programs.lengths import Expression
 from sparsemble.tracing.exporting import depends_on_data, export
-from sparsemble.tracing.guards import UnknownQuestionError, lengths_of
 from sparsemble.tracing.naming import module_path, operation_name, user_line
 from sparsemble.tracing.standins import with_real_layers
 
@@ -81,6 +80,8 @@ def capture(
         training: In which mode.
         any_length: Shall other lengths than of the batch be left open, too?
     """
+    from sparsemble.tracing.guards import UnknownQuestionError, lengths_of  # imports sympy
+
     network = copy.deepcopy(network).train(training)
     exported, any_length = export(network, inputs, dict(named), any_length=any_length)
     graph = exported.graph_module.graph
