@@ -37,12 +37,10 @@ COMMANDS = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.stem)
-def test_the_pages_code_runs(page: Path, tmp_path: Path, monkeypatch, capsys) -> None:
+@pytest.mark.usefixtures("short_plans")
+def test_the_pages_code_runs(page: Path, short_recipes, tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(
-        "sparsemble.learning.planning._FEWEST_STEPS", 40
-    )  # trials are the slow part
-    monkeypatch.setattr("sparsemble.learning.planning._MOST_STEPS", 40)
+    monkeypatch.setattr("sparsemble.recipes.files._BUILTIN", short_recipes)
     (tmp_path / "examples").symlink_to(DOCS.parent / "examples")
     names: dict[str, object] = {"__name__": "page"}
     for number, block in enumerate(blocks(page, "python"), 1):

@@ -24,9 +24,9 @@ from sparsemble.runs import checkpointing
 from sparsemble.team import is_first
 
 TEXT = {
-    **{"chain.epochs": 2, "chain.burn_in": 0, "chain.interval": 1, "chain.batch_size": 50},
-    **{"retrain.epochs": 1, "retrain.batch_size": 50, "prune.sparsity": 0.3},
-    **{"network.hidden": [6, 6], "network.dropout": 0.2, "data.portion": 0.3},
+    **{"chain.epochs": 2, "chain.burn_in": 0, "chain.interval": 1, "chain.batch_size": 20},
+    **{"retrain.epochs": 1, "retrain.batch_size": 20, "prune.sparsity": 0.3},
+    **{"network.hidden": [6, 6], "network.dropout": 0.2, "data.portion": 0.1},
 }
 
 
