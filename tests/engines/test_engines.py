@@ -186,9 +186,10 @@ def test_a_worker_with_another_version_is_refused_and_a_scheduler_that_is_lost_i
     arrays, here, tmp_path, monkeypatch
 ):
     with cluster(tmp_path) as (address, scheduler):
-        with monkeypatch.context() as patch, pytest.raises(InputError) as told:
+        with monkeypatch.context() as patch:
             patch.setattr("sparsemble.engines.dask.versions", lambda: {"sparsemble": "9.9.9"})
-            sparsemble.learn(network, arrays, four_chains(), on=address)
+            with pytest.raises(InputError) as told:
+                sparsemble.learn(network, arrays, four_chains(), on=address)
         assert "the worker at tcp://127.0.0.1" in str(told.value)
         assert "install sparsemble==9.9.9 there" in str(told.value)
 

@@ -20,7 +20,6 @@ from sparsemble.errors import InputError
 from sparsemble.samplers.noise import NoiseKind, NoiseSource
 from sparsemble.settings import NotNegative, Settings
 
-
 # As they are written: as they are called they import PyTorch's compiler, which takes two seconds.
 _add_param_group = inspect.unwrap(Optimizer.add_param_group)
 _state_dict = inspect.unwrap(Optimizer.state_dict)
