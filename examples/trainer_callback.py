@@ -89,9 +89,7 @@ def learn(pictures: Tensor, labels: Tensor) -> sparsemble.Ensemble:
         sampling.collector,
         (pictures, labels),
         prune=PruneSettings(parameters=1.0),
-        retrain=RetrainSettings(
-            schedule=Exponential(lr=0.2, factor=1.2), epochs=8, batch_size=SIZE
-        ),
+        retrain=RETRAIN,
         prior=PRIOR,
     )
 

@@ -1,5 +1,6 @@
 """One thread, one seed, one hypothesis profile: results depend on neither machine nor order."""
 
+import functools
 import os
 import random
 import re
@@ -10,10 +11,13 @@ import hypothesis
 import numpy as np
 import pytest
 import torch
+import typer
 
 from scenarios import CLASSES, NUMBERS, TEXT
 from small_runs import examples
 from sparsemble.cli.main import main
+from sparsemble.engines.processes import Processes
+from sparsemble.learning import planning
 from sparsemble.recipes import builtin_names, load_recipe, recipe_toml
 from sparsemble.results.running import run_recipe
 
@@ -25,6 +29,7 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("specification")
 torch.set_num_threads(1)
+typer.main.get_command = functools.cache(typer.main.get_command)  # not for every call anew
 # So have the processes that tests start: two threads that wait for each other on a busy processor
 # do so by turning in circles, and take ten times as long as one.
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -109,6 +114,25 @@ def command(
         return stop.value.code, said.out, said.err
 
     return run
+
+
+@pytest.fixture(scope="session")
+def processes() -> Iterator[Processes]:
+    """Two processes for jobs, which start when they are first needed."""
+    with Processes(2) as engine:
+        yield engine
+
+
+@pytest.fixture
+def short_plans(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Settings for a budget are found by few and short trials, and are those of short chains."""
+    monkeypatch.setattr(planning, "_LADDER", (0.1, 0.3))
+    monkeypatch.setattr(planning, "_RATES", (0.1, 0.3))
+    monkeypatch.setattr(planning, "_NOISES", (0.3, 1.0))
+    monkeypatch.setattr(planning, "_FEWEST_STEPS", 20)
+    monkeypatch.setattr(planning, "_MOST_STEPS", 20)
+    monkeypatch.setattr(planning, "_SPLITS", 2)
+    monkeypatch.setattr(planning.Planner, "_length", lambda self: 8)
 
 
 @pytest.fixture(scope="session")

@@ -28,16 +28,24 @@ def test_the_chain_that_is_measured_takes_steps_and_the_products_multiply():
     lstm.products(4, torch.float32)()
 
 
-def test_what_is_measured_of_traced_networks_can_be_called(monkeypatch):
+@pytest.mark.parametrize(
+    "network",
+    [
+        sequences("words", 5, 8, 1),
+        pytest.param(pictures("pictures", 4, [4], 1), marks=pytest.mark.thorough),
+    ],
+    ids=lambda network: network.name,
+)
+def test_what_is_measured_of_traced_networks_can_be_called(network, monkeypatch):
     monkeypatch.setattr(timing, "measures", [])
     monkeypatch.setattr(traced, "BATCHES", (2,))
+    monkeypatch.setattr(traced, "MEMBERS", 2)
     monkeypatch.setattr(traced, "alternate", lambda calls, **_: _each_called_once(calls))
-    for network in (pictures("pictures", 4, [4], 1), sequences("words", 5, 8, 1)):
-        traced.tracing(network.name, [(network.make(), network.inputs(3))])
-        traced.compact_member(network)
-        traced.training_steps(network)
-        traced.at_once(network)
-    assert len(timing.measures) == 12
+    traced.tracing(network.name, [(network.make(), network.inputs(3))])
+    traced.compact_member(network)
+    traced.training_steps(network)
+    traced.at_once(network)
+    assert len(timing.measures) == 6
     assert len(traced.small_networks()) == 12
 
 

@@ -125,9 +125,8 @@ def test_an_unusable_folder_is_bad_input(tmp_path, command):
 
 
 def test_a_diverging_chain_exits_with_3(tmp_path, command):
-    code, _, err = command(
-        "learn", "digits", "--out", tmp_path / "run", "--set", "chain.schedule.lr=1e9"
-    )
+    options = ("--baseline=none", "--set=chain.schedule.lr=1e9")
+    code, _, err = command("learn", "digits", "--out", tmp_path / "run", *options)
     assert code == 3
     assert "lower the learning rate" in err
 

@@ -35,18 +35,32 @@ COMMANDS = [
 ]
 
 
+WITH_EPOCHS = {"start", "tasks"}
+"""Pages that ask for other lengths than those of recipes."""
+
+
+def shortened(code: str) -> str:
+    """Code that asks for a tenth of the epochs."""
+    return re.sub(r'("chain\.(?:epochs|burn_in|interval)": \d+)0\b', r"\1", code)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.stem)
-def test_the_pages_code_runs(page: Path, tmp_path: Path, monkeypatch, capsys) -> None:
+@pytest.mark.parametrize(
+    "short", [True, pytest.param(False, marks=pytest.mark.thorough)], ids=["short", "as printed"]
+)
+def test_the_pages_code_runs(
+    page: Path, short: bool, short_recipes: Path, request, tmp_path, monkeypatch, capsys
+) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(
-        "sparsemble.learning.planning._FEWEST_STEPS", 40
-    )  # trials are the slow part
-    monkeypatch.setattr("sparsemble.learning.planning._MOST_STEPS", 40)
+    if short:
+        request.getfixturevalue("short_plans")
+        monkeypatch.setattr("sparsemble.recipes.files._BUILTIN", short_recipes)
     (tmp_path / "examples").symlink_to(DOCS.parent / "examples")
     names: dict[str, object] = {"__name__": "page"}
     for number, block in enumerate(blocks(page, "python"), 1):
-        exec(compile(block, f"{page.name}, block {number}", "exec"), names)
+        code = shortened(block) if short and page.stem in WITH_EPOCHS else block
+        exec(compile(code, f"{page.name}, block {number}", "exec"), names)
     capsys.readouterr()
 
 

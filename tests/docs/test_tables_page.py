@@ -3,8 +3,9 @@
 import re
 from pathlib import Path
 
+import pytest
+
 import sparsemble
-from sparsemble.learning.planning import Planner
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "tables.md").read_text()
@@ -15,11 +16,10 @@ def test_the_pages_sentences_are_those_of_the_example():
     assert "```\n" + "\n".join(people.found) + "\n```" in PAGE
 
 
+@pytest.mark.usefixtures("short_plans")
 def test_the_pages_example_runs(tmp_path, monkeypatch, capsys):
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sparsemble.learning.planning._FEWEST_STEPS", 20)
-    monkeypatch.setattr(Planner, "_length", lambda self: 20)
     (code,) = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
     names: dict = {}
     exec(compile(code, "tables.md", "exec"), names)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import pytest
 import torch
@@ -16,6 +17,12 @@ from sparsemble.runs import RunFolder
 from sparsemble.samplers import Constant
 
 pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def _one_process_beside_all(processes, monkeypatch):
+    """What runs are compared with is trained by a process that has been started once."""
+    monkeypatch.setattr("sparsemble.results.beside.Processes", lambda count: nullcontext(processes))
 
 
 @pytest.fixture
@@ -107,7 +114,8 @@ def test_an_interrupt_exits_with_130_and_says_how_to_go_on(tmp_path):
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from sparsemble.progress.terminal import TerminalProgress\n"
         "TerminalProgress.epoch_ended = lambda *_: os.kill(os.getpid(), signal.SIGINT)\n"
-        f"sys.argv = ['sparsemble', 'learn', 'digits', '--out', {str(tmp_path / 'run')!r}]\n"
+        "sys.argv = ['sparsemble', 'learn', 'digits', '--baseline', 'none']\n"
+        f"sys.argv += ['--out', {str(tmp_path / 'run')!r}]\n"
         "from sparsemble.cli.main import main\n"
         "main()\n"
     )

@@ -5,19 +5,11 @@ from __future__ import annotations
 import pytest
 
 from sparsemble.ensemble.verdict import read_verdict
-from sparsemble.learning import planning
 from sparsemble.results.result import read_result
 
 
-@pytest.fixture(autouse=True)
-def short_trials(monkeypatch):
-    """Trials and chains that take a moment."""
-    monkeypatch.setattr(planning, "_FEWEST_STEPS", 60)
-    monkeypatch.setattr(planning, "_MOST_STEPS", 60)
-    monkeypatch.setattr(planning.Planner, "_length", lambda self: 20)
-
-
 @pytest.mark.slow
+@pytest.mark.usefixtures("short_plans")
 def test_a_run_for_a_budget_is_judged_reported_and_resumed(command, tmp_path):
     folder = tmp_path / "budget"
     learn = ("learn", "digits", "--set", "network.hidden=[40, 20]", "--out", folder)

@@ -76,6 +76,13 @@ DAMAGES: dict[str, Damage] = {
 }
 
 
+OF_BOTH = {"missing", "halved", "bit flipped at 70%"}
+"""Damages tried with both runs; the others with one, as the same functions read either's files."""
+OF_ONE = {"empty", "two bytes short", "one byte longer", "bit flipped at 2%", "a pickle"} | {
+    *("an empty object", "a number too large", "deeply nested", "not text")
+}
+
+
 def spoil(file: Path, damage: Damage) -> None:
     content = damage(file.read_bytes())
     file.unlink()
@@ -92,13 +99,18 @@ def command(*arguments: str) -> int:
 
 
 @pytest.fixture(scope="module", params=QUICK)
-def learning(request, short_text):
+def kind(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def learning(kind, short_text):
     """A quick run as a command that lacks only the folder."""
-    changes = QUICK[request.param]
-    if request.param == "grammar":
+    changes = QUICK[kind]
+    if kind == "grammar":
         changes = [*changes, f"data.path={short_text}"]
     sets = [f"--set={change}" for change in changes]
-    return ["learn", request.param, "--quiet", "--baseline=none", *sets]
+    return ["learn", kind, "--quiet", "--baseline=none", *sets]
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +154,19 @@ def unfinished(whole: Path, place: Path) -> Path:
     return place
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
+CASES = [
+    pytest.param(
+        *(kind, damage),
+        marks=()
+        if damage in OF_BOTH or (kind == "digits" and damage in OF_ONE)
+        else pytest.mark.thorough,
+    )
+    for kind in QUICK
+    for damage in DAMAGES
+]
+
+
+@pytest.mark.parametrize(("kind", "damage"), CASES, indirect=["kind"], scope="module")
 def test_a_damaged_run_is_refused_or_resumed_to_the_same_ensemble(
     damage, whole, tmp_path, monkeypatch, capsys
 ):
@@ -151,6 +175,8 @@ def test_a_damaged_run_is_refused_or_resumed_to_the_same_ensemble(
     for file in files_of(whole):
         if file.parts[0] in ("ensemble", "result.json"):
             continue
+        if "0001" in file.parts and damage not in OF_BOTH:
+            continue  # the second of two alike
         run = unfinished(whole, tmp_path / "run")
         spoil(run / file, DAMAGES[damage])
         code = command("resume", "run", "--quiet", "--read=/")

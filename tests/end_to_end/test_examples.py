@@ -1,6 +1,6 @@
 """What the documentation shows runs as printed: the first five minutes, every help example.
 
-Recipes are shortened; `test_readme` learns by one as it is.
+Recipes are shortened; `make thorough` has `test_readme` learn by one as it is.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from sparsemble.cli.app import app
 from sparsemble.cli.main import main
 from sparsemble.recipes import load_recipe
 from sparsemble.recipes.reference import settings_reference
+from sparsemble.results.demo import demonstrate
 
 pytestmark = pytest.mark.slow
 
@@ -112,6 +114,7 @@ def test_every_command_has_one_example_of_itself():
 @pytest.mark.parametrize("name", sorted(set(EXAMPLES) - {"serve"}))  # which goes on until stopped
 def test_the_help_example_runs_as_printed(name, clone, monkeypatch, capsys):
     monkeypatch.chdir(clone)
+    monkeypatch.setattr("sparsemble.results.demo.demonstrate", partial(demonstrate, repeats=2))
     if not (clone / "runs" / "digits").exists():
         call("sparsemble learn digits-budget --out runs/digits --quiet")
     call(f"sparsemble {EXAMPLES[name][0]}")

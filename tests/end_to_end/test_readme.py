@@ -10,8 +10,11 @@ FIRST, BUDGET = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_tex
 
 
 @pytest.mark.slow
-def test_the_readmes_first_example_runs(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("short", [True, pytest.param(False, marks=pytest.mark.thorough)])
+def test_the_readmes_first_example_runs(short, short_recipes, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    if short:
+        monkeypatch.setattr("sparsemble.recipes.files._BUILTIN", short_recipes)
     exec(compile(FIRST, "README.md", "exec"), {})
     printed = capsys.readouterr().out.splitlines()
     assert re.match(r"error 0\.\d+, nll ", printed[0])
@@ -20,9 +23,10 @@ def test_the_readmes_first_example_runs(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.slow
-def test_the_readmes_example_of_a_budget_runs_and_keeps_it(monkeypatch, capsys):
-    monkeypatch.setattr("sparsemble.learning.planning._FEWEST_STEPS", 100)
-    monkeypatch.setattr("sparsemble.learning.planning._MOST_STEPS", 100)
+@pytest.mark.parametrize("short", [True, pytest.param(False, marks=pytest.mark.thorough)])
+def test_the_readmes_example_of_a_budget_runs_and_keeps_it(short, request, capsys):
+    if short:
+        request.getfixturevalue("short_plans")
     names: dict = {}
     exec(compile(BUDGET, "README.md", "exec"), names)
     printed = capsys.readouterr().out.splitlines()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -12,14 +11,13 @@ from contextlib import contextmanager, nullcontext
 
 import cloudpickle
 import numpy as np
-import psutil
 import pytest
 import some_jobs
 
 import small_runs
 import sparsemble
 from scenarios import wait_until
-from small_runs import Gate, network, predictions, recipe
+from small_runs import Deadly, Gate, network, predictions, recipe
 from sparsemble.engines.choosing import engine_on
 from sparsemble.engines.places import Place
 from sparsemble.engines.processes import Processes
@@ -39,6 +37,9 @@ ENGINES = [
 
 @pytest.fixture(scope="module", params=ENGINES, ids=str)
 def engine(request):
+    if request.param == 2:
+        yield request.getfixturevalue("processes")
+        return
     with engine_on(request.param, 2) as made:
         yield made
 
@@ -103,16 +104,6 @@ def four_chains(epochs=12):
     return recipe(chain=recipe().chain.model_copy(update=chain))
 
 
-LONG_ENOUGH = 150
-"""Epochs of chains that are under way for a while, so that something can happen to them."""
-
-
-@pytest.fixture(scope="module")
-def processes():
-    with Processes(2) as engine:
-        yield engine
-
-
 @pytest.fixture(scope="module")
 def here(arrays):
     """What a run in this process gives."""
@@ -126,41 +117,13 @@ def assert_same(run, other, arrays):
     assert records[0] == records[1]
 
 
-class KillWorkers(Callback):
-    """Kills a process of the engine at the first epoch, and again at a later one."""
-
-    def __init__(self, engine):
-        self.engine = engine
-        self.at = [3, LONG_ENOUGH]
-        self.epochs = 0
-        self.killed = []
-
-    def epoch_ended(self, record):
-        self.epochs += record.stage == "chain"
-        alive = set(workers(self.engine)) - set(self.killed) if self.at else set()
-        if alive and self.epochs >= self.at[0]:
-            self.at.pop(0)
-            self.killed.append(alive.pop())
-            os.kill(self.killed[-1], signal.SIGKILL)
-
-
-def workers(engine):
-    """The processes that work for an engine, whichever it is."""
-    if hasattr(engine, "_client"):
-        return engine._client.run(os.getpid, on_error="ignore").values()
-    if hasattr(engine, "_ray"):
-        return [p.pid for p in psutil.process_iter() if p.name().startswith("ray::_do")]
-    alive = (p for p in psutil.Process().children() if p.status() != psutil.STATUS_ZOMBIE)
-    return [p.pid for p in alive if "sparsemble.engines.child" in p.cmdline()]
-
-
 def test_a_run_whose_workers_are_killed_twice_has_the_bits_of_one_here(engine, arrays, tmp_path):
-    killer, chosen = KillWorkers(engine), four_chains(LONG_ENOUGH)
-    here = sparsemble.learn(network, arrays, chosen)
-    there = sparsemble.learn(network, arrays, chosen, folder=tmp_path, on=engine, callback=killer)
-    assert len(killer.killed) == 2
+    deadly = Deadly(arrays, tmp_path)
+    here = sparsemble.learn(network, deadly, four_chains())
+    there = sparsemble.learn(network, deadly, four_chains(), folder=tmp_path / "run", on=engine)
+    assert [mark.exists() for mark in deadly.marks] == [True, True]
     assert_same(there, here, arrays)
-    again = sparsemble.learn(network, arrays, chosen, folder=tmp_path)
+    again = sparsemble.learn(network, deadly, four_chains(), folder=tmp_path / "run")
     assert_same(again, here, arrays)
 
 
@@ -215,12 +178,20 @@ def test_what_a_process_cannot_find_is_told(processes):
 
 
 def test_a_run_without_a_folder_can_be_made_elsewhere(arrays, here):
-    assert_same(sparsemble.learn(network, arrays, four_chains(), on=2), here, arrays)
+    assert_same(sparsemble.learn(network, arrays, four_chains(), on=1), here, arrays)
 
 
 @pytest.mark.slow
-def test_a_scheduler_that_is_lost_is_told_and_the_run_goes_on_here(arrays, here, tmp_path):
+def test_a_worker_with_another_version_is_refused_and_a_scheduler_that_is_lost_is_told(
+    arrays, here, tmp_path, monkeypatch
+):
     with cluster(tmp_path) as (address, scheduler):
+        with monkeypatch.context() as patch:
+            patch.setattr("sparsemble.engines.dask.versions", lambda: {"sparsemble": "9.9.9"})
+            with pytest.raises(InputError) as told:
+                sparsemble.learn(network, arrays, four_chains(), on=address)
+        assert "the worker at tcp://127.0.0.1" in str(told.value)
+        assert "install sparsemble==9.9.9 there" in str(told.value)
 
         class Lose(Callback):
             def epoch_ended(self, record):
@@ -234,18 +205,10 @@ def test_a_scheduler_that_is_lost_is_told_and_the_run_goes_on_here(arrays, here,
                 on=address,
                 callback=Lose(),
             )
+    # What was finished is taken; the rest is learned here.
     assert_same(
         sparsemble.learn(network, arrays, four_chains(), folder=tmp_path / "run"), here, arrays
     )
-
-
-@pytest.mark.slow
-def test_a_worker_with_another_version_is_refused(arrays, monkeypatch, tmp_path):
-    monkeypatch.setattr("sparsemble.engines.dask.versions", lambda: {"sparsemble": "9.9.9"})
-    with cluster(tmp_path) as (address, _), pytest.raises(InputError) as told:
-        sparsemble.learn(network, arrays, four_chains(), on=address)
-    assert "the worker at tcp://127.0.0.1" in str(told.value)
-    assert "install sparsemble==9.9.9 there" in str(told.value)
 
 
 @contextmanager

@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from together import plain
+from together import plain, short
 
 import sparsemble
 from scenarios import LONG, is_free, wait_until
-from small_runs import examples, recipe
+from small_runs import examples
 
 pytestmark = pytest.mark.slow
 
@@ -93,6 +93,6 @@ def test_they_compute_what_one_process_does_but_for_rounding(said):
     _, folder = said
     arrays = examples()
     wide = (torch.tensor(arrays[0]).double(), torch.tensor(arrays[1]))
-    alone = sparsemble.learn(plain, wide, recipe()).ensemble.predict_proba(wide[0])
+    alone = sparsemble.learn(plain, wide, short()).ensemble.predict_proba(wide[0])
     together = torch.load(folder / "predictions.pt", weights_only=True).numpy()
     assert np.abs(alone - together).max() < 1e-9

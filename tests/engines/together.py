@@ -18,15 +18,15 @@ from torch import nn
 from small_runs import KillAt, Killed, examples, recipe
 from sparsemble.errors import InputError
 from sparsemble.learning import Learned, learn
-from sparsemble.recipes import load_recipe
+from sparsemble.recipes import Recipe, load_recipe
 from sparsemble.results.running import ingredients_of
 from sparsemble.runs import checkpointing
 from sparsemble.team import is_first
 
 TEXT = {
-    **{"chain.epochs": 2, "chain.burn_in": 0, "chain.interval": 1, "chain.batch_size": 50},
-    **{"retrain.epochs": 1, "retrain.batch_size": 50, "prune.sparsity": 0.3},
-    **{"network.hidden": [6, 6], "network.dropout": 0.2, "data.portion": 0.3},
+    **{"chain.epochs": 2, "chain.burn_in": 0, "chain.interval": 1, "chain.batch_size": 20},
+    **{"retrain.epochs": 1, "retrain.batch_size": 20, "prune.sparsity": 0.3},
+    **{"network.hidden": [6, 6], "network.dropout": 0.2, "data.portion": 0.1},
 }
 
 
@@ -43,6 +43,13 @@ def plain() -> nn.Module:
     return nn.Sequential(nn.Linear(8, 24), nn.ReLU(), nn.Linear(24, 3)).double()
 
 
+def short() -> Recipe:
+    """Two members after 72 steps."""
+    chain = recipe().chain.model_copy(update={"epochs": 6, "burn_in": 2, "interval": 2})
+    retrain = recipe().retrain.model_copy(update={"epochs": 2})
+    return recipe(chain=chain, retrain=retrain)
+
+
 def text_run(**how: Any) -> Learned:
     given = ingredients_of(load_recipe("grammar", TEXT))
     data = given.split.train
@@ -50,7 +57,7 @@ def text_run(**how: Any) -> Learned:
 
 
 def example_run(**how: Any) -> Learned:
-    return learn(network, examples(), recipe(), **how)
+    return learn(network, examples(), short(), **how)
 
 
 def digest(learned: Learned) -> str:
@@ -81,11 +88,11 @@ def main() -> None:
         return
     torch.manual_seed(int(not is_first()))
     try:
-        learn(nn.Sequential(nn.Linear(8, 24), nn.ReLU(), nn.Linear(24, 3)), arrays, recipe())
+        learn(nn.Sequential(nn.Linear(8, 24), nn.ReLU(), nn.Linear(24, 3)), arrays, short())
     except InputError as error:
         say("refused", str(error).replace(" ", "_"))
     wide = (torch.tensor(arrays[0]).double(), torch.tensor(arrays[1]))
-    learned = learn(plain, wide, recipe())
+    learned = learn(plain, wide, short())
     if is_first():
         torch.save(torch.tensor(learned.ensemble.predict_proba(wide[0])), Path(sys.argv[1]))
 

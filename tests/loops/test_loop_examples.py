@@ -14,12 +14,14 @@ def data():
     return sparsemble.digits()
 
 
-def test_a_plain_loop(data):
-    from examples.own_loop import learn
+def test_a_plain_loop(data, monkeypatch):
+    from examples import own_loop as example
 
-    ensemble = learn(data[0])
+    for name, few in (("EPOCHS", 8), ("BURN_IN", 4), ("RETRAIN", 2)):
+        monkeypatch.setattr(example, name, few)
+    ensemble = example.learn(data[0])
     assert ensemble.cost.flops_ratio <= 1
-    assert ensemble.evaluate(data[1])["error"] < 0.04
+    assert ensemble.evaluate(data[1])["error"] < 0.06
 
 
 def test_a_loop_of_lightning_s(data):
@@ -32,15 +34,22 @@ def test_a_loop_of_lightning_s(data):
 
 
 @pytest.mark.slow
-def test_a_loop_of_transformers(data):
+@pytest.mark.parametrize(
+    ("shorter", "error"), [(4, 0.3), pytest.param(1, 0.08, marks=pytest.mark.thorough)]
+)
+def test_a_loop_of_transformers(data, shorter, error, monkeypatch):
     pytest.importorskip("accelerate")
     pytest.importorskip("transformers")
-    from examples.trainer_callback import learn
+    from examples import trainer_callback as example
 
+    for name in ("EPOCHS", "BURN_IN", "INTERVAL"):
+        monkeypatch.setattr(example, name, -(-getattr(example, name) // shorter))
+    retrain = example.RETRAIN.model_copy(update={"epochs": example.RETRAIN.epochs // shorter})
+    monkeypatch.setattr(example, "RETRAIN", retrain)
     train, test = ((own.scaled().view(-1, 1, 8, 8), own.targets) for own in data)
-    ensemble = learn(*train)
+    ensemble = example.learn(*train)
     assert ensemble.cost.parameters_ratio <= 1
-    assert ensemble.evaluate(test)["error"] < 0.08
+    assert ensemble.evaluate(test)["error"] < error
 
 
 def test_what_lightning_resumes_has_the_samples_of_an_uninterrupted_loop(data, tmp_path):

@@ -10,7 +10,6 @@ import pytest
 
 from scenarios import LONG, QUICK, is_free, wait_until
 from small_runs import saved_ensemble
-from sparsemble.engines.processes import Processes
 from sparsemble.errors import DivergedError, InputError
 from sparsemble.processes.interrupts import StopRequest
 from sparsemble.recipes import load_recipe
@@ -20,21 +19,15 @@ from sparsemble.results.orders import Order, make_runs
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def engine():
-    with Processes(2) as processes:
-        yield processes
-
-
 def made(engine, folder, *orders, stop=None, hear=lambda *told: None):
     return dict(make_runs([orders], folder, engine, stop=stop or StopRequest(), hear=hear))[0]
 
 
-def test_a_run_made_elsewhere_has_the_bits_it_has_here(engine, tmp_path):
+def test_a_run_made_elsewhere_has_the_bits_it_has_here(processes, tmp_path):
     recipe = load_recipe("digits", QUICK)
     heard = []
     (result,) = made(
-        engine, tmp_path, Order(recipe, "there"), hear=lambda order, told: heard.append(told[0])
+        processes, tmp_path, Order(recipe, "there"), hear=lambda order, told: heard.append(told[0])
     )
     alone = run_recipe(recipe, tmp_path / "here")
     assert result.scores == alone.scores == read_result(tmp_path / "there" / "result.json").scores
@@ -43,16 +36,16 @@ def test_a_run_made_elsewhere_has_the_bits_it_has_here(engine, tmp_path):
 
 
 def test_a_run_that_is_asked_to_stop_saves_and_the_next_of_its_batch_does_not_begin(
-    engine, tmp_path
+    processes, tmp_path
 ):
     recipe = load_recipe("digits", LONG)
     orders = [Order(recipe, "first"), Order(recipe.model_copy(update={"seed": 1}), "second")]
-    assert made(engine, tmp_path, *orders, hear=lambda *told: True) == [None, None]
+    assert made(processes, tmp_path, *orders, hear=lambda *told: True) == [None, None]
     assert list((tmp_path / "first" / "chain" / "0000").glob("checkpoint*"))
     assert not (tmp_path / "second").exists()
 
 
-def test_an_interrupt_lets_runs_save(engine, tmp_path):
+def test_an_interrupt_lets_runs_save(processes, tmp_path):
     stop = StopRequest()
     folder = tmp_path / "run"
 
@@ -62,7 +55,7 @@ def test_an_interrupt_lets_runs_save(engine, tmp_path):
 
     threading.Thread(target=interrupt).start()
     with pytest.raises(KeyboardInterrupt):
-        made(engine, tmp_path, Order(load_recipe("digits", LONG), "run"), stop=stop)
+        made(processes, tmp_path, Order(load_recipe("digits", LONG), "run"), stop=stop)
     assert list((folder / "chain" / "0000").glob("checkpoint*"))
     assert is_free(folder)
 
@@ -94,14 +87,14 @@ def test_runs_save_when_the_process_that_asked_for_them_is_killed(tmp_path):
     wait_until(lambda: is_free(tmp_path / "run"))
 
 
-def test_an_error_over_there_is_raised_here(engine, tmp_path):
+def test_an_error_over_there_is_raised_here(processes, tmp_path):
     recipe = load_recipe("grammar", {"data.name": "text", "data.path": "nowhere"})
     with pytest.raises(InputError, match="nowhere does not exist"):
-        made(engine, tmp_path, Order(recipe, "run"))
+        made(processes, tmp_path, Order(recipe, "run"))
 
 
-def test_a_divergence_over_there_is_what_comes_of_the_run(engine, tmp_path):
+def test_a_divergence_over_there_is_what_comes_of_the_run(processes, tmp_path):
     recipe = load_recipe("digits", {**QUICK, "chain.schedule.lr": 1e9})
-    (outcome,) = made(engine, tmp_path, Order(recipe, "run"))
+    (outcome,) = made(processes, tmp_path, Order(recipe, "run"))
     assert isinstance(outcome, DivergedError)
     assert "lower the learning rate" in str(outcome)

@@ -14,7 +14,6 @@ import pytest
 import tomli_w
 
 from scenarios import wait_until
-from sparsemble.engines.processes import Processes
 from sparsemble.ensemble import Ensemble
 from sparsemble.errors import InputError
 from sparsemble.results import Result
@@ -215,7 +214,7 @@ def test_a_job_is_abandoned_at_the_record_that_is_found_hopeless(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_job_elsewhere_is_abandoned_and_the_next_of_its_chain_is_not(tmp_path):
+def test_a_job_elsewhere_is_abandoned_and_the_next_of_its_chain_is_not(processes, tmp_path):
     changes = {key: value[0] for key, value in TINY.items()}
     endless, short = (
         Job(search().base({**changes, "retrain.epochs": epochs}), tmp_path / f"{epochs}.json")
@@ -225,9 +224,7 @@ def test_a_job_elsewhere_is_abandoned_and_the_next_of_its_chain_is_not(tmp_path)
     def watch(job, record):
         return job == endless and record.stage == "retrain"
 
-    with Processes(1) as engine:
-        place = Workplace(tmp_path / "work", engine)
-        found = dict(outcomes([endless, short], place, watch))
+    found = dict(outcomes([endless, short], Workplace(tmp_path / "work", processes), watch))
     assert isinstance(found[endless], Abandoned)
     assert not endless.result.exists()
     [(_, here)] = outcomes([Job(short.recipe, tmp_path / "b.json")], Workplace(tmp_path / "here"))
@@ -264,10 +261,9 @@ def test_a_search_that_is_killed_goes_on_and_draws_the_same_front(explored, comm
 
 
 @pytest.mark.slow
-def test_trials_side_by_side_are_as_many_and_follow_from_the_seed(tmp_path):
+def test_trials_side_by_side_are_as_many_and_follow_from_the_seed(processes, tmp_path):
     plan = search(trials=2)
-    with Processes(2) as engine:
-        trials = list(explore(plan, Workplace(tmp_path / "work", engine)))
+    trials = list(explore(plan, Workplace(tmp_path / "work", processes)))
     by_number = sorted(trials, key=lambda trial: trial.number)
     assert [trial.number for trial in by_number] == [0, 1]
     assert [trial.changes for trial in by_number] == next_points(plan, [], 2)

@@ -85,14 +85,14 @@ def test_the_command_serves_throws_away_what_is_too_large_and_ends_by_ctrl_c(tmp
         probabilities = [[*own["probabilities"].values()] for own in found]
         assert probabilities == ensemble.predict_proba(ROWS[:4]).tolist()
         before = highest_memory(process)
-        parts = (b" " * 1_000_000 for _ in range(300))
+        parts = (b" " * 1_000_000 for _ in range(120))
         large = urllib.request.Request(
             f"{address}/predict", parts, {"Content-Type": "application/json"}
         )
         with pytest.raises(urllib.error.HTTPError) as refused:
             urllib.request.urlopen(large, timeout=60)
         assert refused.value.code == 413
-        assert highest_memory(process) - before < 60_000  # of 300,000 that were sent
+        assert highest_memory(process) - before < 60_000  # of 120,000 that were sent
         process.send_signal(signal.SIGINT)
         _, beside = process.communicate(timeout=60)
     assert process.returncode == 0

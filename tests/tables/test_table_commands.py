@@ -11,7 +11,6 @@ import pytest
 
 from sparsemble.cli.main import main
 from sparsemble.ensemble import Ensemble
-from sparsemble.learning.planning import Planner
 from sparsemble.runs import RunFolder
 
 PEOPLE = Path(__file__).parents[2] / "examples" / "people.csv"
@@ -49,10 +48,9 @@ def number_run(tmp_path_factory):
     return learned_in(folder, f"--table={PEOPLE}", "--target=hours")
 
 
+@pytest.mark.usefixtures("short_plans")
 def test_a_table_alone_is_enough(tmp_path, command, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sparsemble.learning.planning._FEWEST_STEPS", 20)
-    monkeypatch.setattr(Planner, "_length", lambda self: 20)
     arguments = ("learn", "--csv", PEOPLE, "--target", "income", "--baseline", "none")
     code, out, said = command(*arguments)
     assert code == 0

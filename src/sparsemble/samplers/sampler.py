@@ -6,6 +6,7 @@ a resumed chain draws the noise the uninterrupted one would have drawn.
 
 from __future__ import annotations
 
+import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
@@ -18,6 +19,11 @@ from torch.optim import Optimizer
 from sparsemble.errors import InputError
 from sparsemble.samplers.noise import NoiseKind, NoiseSource
 from sparsemble.settings import NotNegative, Settings
+
+# As they are written: as they are called they import PyTorch's compiler, which takes two seconds.
+_add_param_group = inspect.unwrap(Optimizer.add_param_group)
+_state_dict = inspect.unwrap(Optimizer.state_dict)
+_load_state_dict = inspect.unwrap(Optimizer.load_state_dict)
 
 
 class Common(TypedDict, total=False):
@@ -70,7 +76,7 @@ class Sampler(Optimizer, ABC):
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add parameters; each device and precision among them gets noise of its own."""
-        super().add_param_group(param_group)
+        _add_param_group(self, param_group)
         self._make_sources(self.param_groups[-1])
 
     def _make_sources(self, param_group: dict[str, Any]) -> None:
@@ -178,7 +184,7 @@ class Sampler(Optimizer, ABC):
 
     def state_dict(self) -> dict[str, Any]:
         """The optimiser's state and the states of the noise generators."""
-        state: dict[str, Any] = super().state_dict()
+        state: dict[str, Any] = _state_dict(self)
         state["noise"] = self._generator_states()
         return state
 
@@ -186,7 +192,7 @@ class Sampler(Optimizer, ABC):
         """Restore what `state_dict` saved."""
         state = dict(state_dict)
         saved = state.pop("noise")
-        super().load_state_dict(state)
+        _load_state_dict(self, state)
         self._restore_generators(saved)
 
 

@@ -77,7 +77,7 @@ def _smallest(layout: Layout, matrix: Matrix, masks: Mapping[str, Tensor]) -> tu
     """Rows and columns of the smallest sub-matrix that holds all kept weights."""
     if matrix.area is not None:
         return _area(layout, matrix, masks)
-    mask = _joined(layout, matrix, masks)
+    mask = torch.cat(_parts(layout, matrix, masks), dim=1)
     return int(mask.any(1).sum()), int(mask.any(0).sum())
 
 
@@ -86,14 +86,14 @@ def _area(layout: Layout, matrix: Matrix, masks: Mapping[str, Tensor]) -> tuple[
     if matrix.area is not None:
         rows, columns = matrix.area
         return rows.at(layout.sizes), columns.at(layout.sizes)
-    height, width = _joined(layout, matrix, masks).shape
-    return height, width
+    parts = _parts(layout, matrix, masks)
+    return len(parts[0]), sum(part.shape[1] for part in parts)
 
 
-def _joined(layout: Layout, matrix: Matrix, masks: Mapping[str, Tensor]) -> Tensor:
-    """The mask of what is multiplied at once."""
+def _parts(layout: Layout, matrix: Matrix, masks: Mapping[str, Tensor]) -> list[Tensor]:
+    """The masks of what is multiplied at once, which lie beside each other."""
     parts = []
     for name in matrix.parameters:
         part = matrix.part.of(masks[name]).movedim(matrix.makes, 0).flatten(1)
         parts.append(part if matrix.rows is None else part[matrix.rows.at(layout.sizes)])
-    return torch.cat(parts, dim=1)
+    return parts
