@@ -1,8 +1,8 @@
 """Links and pipes: inside a run folder or a saved ensemble only files and folders are used.
 
 Such folders are handed around, and go on being written to: a link inside could make that overwrite,
-or take for the run's own, what lies elsewhere; a pipe would have it wait for ever. The folder itself
-may be a link.
+or take for the run's own, what lies elsewhere; a pipe would have it wait for ever. The folder
+itself may be a link.
 """
 
 from __future__ import annotations
