@@ -5,6 +5,7 @@ import os
 import random
 import re
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import hypothesis
@@ -121,6 +122,12 @@ def processes() -> Iterator[Processes]:
     """Two processes for jobs, which start when they are first needed."""
     with Processes(2) as engine:
         yield engine
+
+
+@pytest.fixture
+def one_process_beside(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What runs are compared with is trained by a process that is started once for all of them."""
+    monkeypatch.setattr("sparsemble.results.beside.Processes", lambda count: nullcontext(processes))
 
 
 @pytest.fixture

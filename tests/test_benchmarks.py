@@ -52,6 +52,7 @@ def test_what_is_measured_of_traced_networks_can_be_called(network, monkeypatch)
 def test_what_is_measured_of_deployed_ensembles_can_be_called(monkeypatch):
     monkeypatch.setattr(timing, "measures", [])
     monkeypatch.setattr(deployed, "BATCHES", ((2, 1, 1),))
+    monkeypatch.setattr(deployed, "THREADS", (1,))
     deployed.predicting("2 of few", 2, Structure((8, 6, 5, 3), (5, 4, 3, 3), 20))
     assert [measure.label[:20] for measure in timing.measures] == ["ONNX Runtime, 2, 2 o"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from contextlib import nullcontext
 
 import pytest
 import torch
@@ -16,13 +15,7 @@ from sparsemble.results import read_result
 from sparsemble.runs import RunFolder
 from sparsemble.samplers import Constant
 
-pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(autouse=True)
-def _one_process_beside_all(processes, monkeypatch):
-    """What runs are compared with is trained by a process that has been started once."""
-    monkeypatch.setattr("sparsemble.results.beside.Processes", lambda count: nullcontext(processes))
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_process_beside")]
 
 
 @pytest.fixture

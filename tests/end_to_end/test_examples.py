@@ -19,7 +19,7 @@ from sparsemble.recipes import load_recipe
 from sparsemble.recipes.reference import settings_reference
 from sparsemble.results.demo import demonstrate
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_process_beside")]
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = {info.callback.__name__: info.callback for info in app.registered_commands} | {
