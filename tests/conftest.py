@@ -1,6 +1,5 @@
 """One thread, one seed, one hypothesis profile: results depend on neither machine nor order."""
 
-import functools
 import os
 import random
 import re
@@ -12,7 +11,6 @@ import hypothesis
 import numpy as np
 import pytest
 import torch
-import typer
 
 from scenarios import CLASSES, NUMBERS, TEXT
 from small_runs import examples
@@ -30,7 +28,6 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("specification")
 torch.set_num_threads(1)
-typer.main.get_command = functools.cache(typer.main.get_command)  # not for every call anew
 # So have the processes that tests start: two threads that wait for each other on a busy processor
 # do so by turning in circles, and take ten times as long as one.
 os.environ["OMP_NUM_THREADS"] = "1"
