@@ -35,7 +35,7 @@ CASES: dict[str, Case] = {case.name: case for case in ALL}
 LARGE = frozenset(
     (
         *("bottleneck_resnet", "densenet", "inception", "mixer"),
-        *("bert", "vit", "swin", "perceiver"),
+        *("bert", "vit", "swin", "perceiver", "conformer", "self_attention_gan", "video_gru"),
         *("torch_encoder_pre", "torch_encoder_time_major", "torch_transformer"),
     )
 )
