@@ -10,6 +10,11 @@ from pathlib import Path
 import hypothesis
 import numpy as np
 import pytest
+
+# Of networks as small as those here, what torch remembers of the shapes of results takes longer to
+# note down than to find again: tracing takes half as long without. Read where torch is imported.
+os.environ.setdefault("TORCH_FAKE_TENSOR_DISPATCH_CACHE", "0")
+
 import torch
 
 from scenarios import CLASSES, NUMBERS, TEXT

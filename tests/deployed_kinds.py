@@ -15,6 +15,7 @@ from sparsemble.ensemble import Ensemble
 from sparsemble.layouts import layout_of
 from sparsemble.layouts.known import is_known
 from sparsemble.members import Member, compact
+from sparsemble.members.compaction import filled, tensors_of
 from sparsemble.nets import (
     LanguageModel,
     RecurrentClassifier,
@@ -37,14 +38,17 @@ def members(
 ) -> list[Member]:
     """Two networks without some of their weights, and without the units that goes for."""
     made = []
+    traced = None
     for seed in range(2):
         torch.manual_seed(seed)
         network = make().eval()
         if is_known(network):
             layout = layout_of(network)
         else:
-            traced = described(network, inputs, named, along=along)
-            network, layout = traced.program.eval(), grouped(traced.layout, "outgoing")
+            traced = traced or described(network, inputs, named, along=along)
+            tensors = tensors_of(traced.program) | tensors_of(network)
+            network = filled(traced.program, tensors).eval()
+            layout = grouped(traced.layout, "outgoing")
         made.append(compact(network, layout, random_masks(layout, network, 0.4)).eval())
     return made
 

@@ -33,6 +33,16 @@ def given(kind: str, count: int) -> Any:
 made = functools.cache(lambda kind: KINDS[kind]())
 """An ensemble of a kind, each made once."""
 every = pytest.mark.parametrize("kind", KINDS)
+different = pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=pytest.mark.thorough)
+        if kind in ("numbers with learned noise", "two inputs", "a Transformer")
+        else kind
+        for kind in KINDS
+    ],
+)
+"""What these take apart, networks and inputs, the others take as well."""
 
 
 def assert_same(captured: Any, kind: str) -> None:
@@ -44,7 +54,7 @@ def assert_same(captured: Any, kind: str) -> None:
         assert not found.requires_grad
 
 
-@every
+@different
 def test_torch_export_leaves_the_number_of_examples_open(kind):
     inputs, dim = given(kind, COUNTS[0]), made(kind).task.batch_dim
     shapes = pytree.tree_map(lambda _: {dim: Dim.DYNAMIC}, inputs)
@@ -60,7 +70,7 @@ def test_torch_export_leaves_the_number_of_examples_open(kind):
         "a Transformer",
         "an LSTM language model",
         *(
-            pytest.param(kind, marks=pytest.mark.slow)
+            pytest.param(kind, marks=pytest.mark.thorough)
             for kind in ("pictures", "a bidirectional GRU", "named inputs")
         ),
     ],

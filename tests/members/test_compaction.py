@@ -96,7 +96,7 @@ def masks_for(draw: st.DrawFn, layout: Layout, network: nn.Module) -> dict[str, 
 
 
 @pytest.mark.slow
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(st.data(), networks(), st.sampled_from(["outgoing", "incoming"]))
 def test_any_compacted_network_gives_the_masked_networks_outputs(data, drawn, grouping):
     network, shape = drawn
@@ -114,7 +114,7 @@ def test_any_compacted_network_gives_the_masked_networks_outputs(data, drawn, gr
     assert kept(member)["outputs"] == list(range(layout.space("outputs").size))
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(st.data(), networks())
 def test_compacting_a_compact_network_again_changes_nothing(data, drawn):
     network, _ = drawn

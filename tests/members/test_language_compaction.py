@@ -112,7 +112,7 @@ def masks_for(draw: st.DrawFn, network: LanguageModel) -> dict[str, Tensor]:
 
 
 @pytest.mark.slow
-@settings(max_examples=200)
+@settings(max_examples=60)
 @given(st.data(), language_models(), st.sampled_from(GROUPINGS))
 def test_any_compacted_language_model_gives_the_masked_ones_logits(data, network, grouping):
     masks = data.draw(masks_for(network))
@@ -128,7 +128,7 @@ def test_any_compacted_language_model_gives_the_masked_ones_logits(data, network
     assert member.dense_cost.parameters == sum(mask.numel() for mask in masks.values())
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(st.data(), language_models())
 def test_compacting_a_compact_language_model_again_changes_nothing(data, network):
     once = compact(network, layout_of(network), data.draw(masks_for(network)))

@@ -138,7 +138,7 @@ def assert_same_outputs(member: Member, expected: Tensor, inputs: Tensor) -> nn.
     return sparse
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(
     st.sampled_from(list(NETWORKS)),
     st.sampled_from([0.0, 0.1, 0.2, 0.35, 0.6, 1.0]),

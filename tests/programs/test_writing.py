@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparsemble.errors import CorruptFileError, InputError
@@ -77,7 +77,8 @@ arguments = st.recursive(
 )
 
 
-@given(st.lists(arguments, max_size=4), st.dictionaries(st.from_regex("[a-z]+"), arguments))
+@settings(max_examples=50)
+@given(st.lists(arguments, max_size=4), st.dictionaries(st.text("abc", min_size=1), arguments))
 def test_arguments_of_any_kind_come_back(given_ones: list[Any], named: dict[str, Any]) -> None:
     written = blueprint(*given_ones, **named)
     # As words: what is no number is not equal to itself.

@@ -268,7 +268,7 @@ def gradient_of(terms: GroupTerms, tensors: Mapping[str, Tensor], scale: float) 
     return gradients
 
 
-@settings(max_examples=150)
+@settings(max_examples=70)
 @given(overlapping_families(), st.integers(0, 2), st.integers(0, 1000))
 def test_penalty_and_gradient_equal_autograds_on_any_families(family, zeroed, seed):
     layout, shapes = family
@@ -292,7 +292,7 @@ def test_penalty_and_gradient_equal_autograds_on_any_families(family, zeroed, se
         torch.testing.assert_close(gradient, expected, rtol=1e-10, atol=1e-10)
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(
     overlapping_families(), st.integers(0, 2), st.sampled_from([0.05, 0.4]), st.integers(0, 1000)
 )
@@ -314,7 +314,7 @@ def test_shrinking_multiplies_a_weight_by_what_each_of_its_groups_leaves(
         assert torch.equal(tensor == 0, expected[name] == 0)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(overlapping_families(), st.integers(0, 1000))
 def test_members_stacked_along_a_leading_dimension_are_kept_apart(family, seed):
     layout, shapes = family

@@ -14,6 +14,7 @@ from zoo.attacks import ATTACKS, OtherWhenLong
 from zoo.cases import Case
 
 
+@pytest.mark.thorough  # `test_zoo_is_exact.py` says it of other masks
 @pytest.mark.parametrize("case", ATTACKS, ids=lambda case: case.name)
 def test_what_is_left_of_a_masked_network_computes_the_same_at_other_lengths(case: Case) -> None:
     torch.manual_seed(0)

@@ -22,31 +22,37 @@ SOME = (
     "vgg_bn",
     "flat_batch_norm",
     "conv3d",
-    "resnet",
     "mobilenet",
     "unet",
-    "self_attention_gan",
     "encoder_sdpa",
     "encoder_by_hand",
     "encoder_einsum",
     "linear_attention",
     "llama",
     "torch_encoder_post",
-    "torch_encoder_time_major",
-    "torch_transformer",
-    "perceiver",
     "bilstm_stacked_mean",
     "gru_max",
     "rnn_tanh",
-    "video_gru",
     "mlp",
     "own_parameters",
     "low_rank",
     "fourier_features",
 )
+MORE = (
+    "resnet",
+    "self_attention_gan",
+    "torch_encoder_time_major",
+    "torch_transformer",
+    "perceiver",
+    "video_gru",
+)
+"""Of the same products as those."""
 some = pytest.mark.parametrize(
     "case",
-    [pytest.param(CASES[n], id=n) for n in SOME],
+    [
+        *(pytest.param(CASES[n], id=n) for n in SOME),
+        *(pytest.param(CASES[n], id=n, marks=pytest.mark.thorough) for n in MORE),
+    ],
 )
 BATCH = 3
 
@@ -124,5 +130,5 @@ def test_flops_of_a_convolution_by_hand() -> None:
 def test_flops_of_attention_by_hand() -> None:
     _, found = traced(CASES["encoder_sdpa"])
     cost = Member.dense(found.program, found.layout).cost
-    # Seven words; three heads of width 4 and two of width 6, for scores and for values.
-    assert sorted(cost.products.values()) == sorted([2 * 3 * 49 * (4 + 4), 2 * 2 * 49 * (6 + 6)])
+    # Seven words; three heads of width 4, for scores and for values.
+    assert list(cost.products.values()) == [2 * 3 * 49 * (4 + 4)]

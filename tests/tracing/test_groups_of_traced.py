@@ -17,7 +17,6 @@ SOME = (
     "plain_cnn",
     "flat_batch_norm",
     "mobilenet",
-    "unet",
     "shufflenet",
     "group_norm",
     "encoder_sdpa",
@@ -29,7 +28,7 @@ SOME = (
     "fourier_features",
     "low_rank",
 )
-some = pytest.mark.parametrize("name", SOME)
+some = pytest.mark.parametrize("name", [*SOME, pytest.param("unet", marks=pytest.mark.thorough)])
 
 
 def owned(slot: Slot, size: int, unit: int) -> list[int]:

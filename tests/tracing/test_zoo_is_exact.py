@@ -4,6 +4,7 @@ Equal means in real arithmetic: double precision, within 1e-10, to the user's ow
 """
 
 import copy
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from torch import nn
 from sparsemble.errors import InputError
 from sparsemble.structure import Role
 from sparsemble.tracing import describe
-from zoo import CASES, REFUSED, Case
+from zoo import CASES, LARGE, REFUSED, Case
 from zoo.traced import (
     EQUAL,
     KINDS,
@@ -25,7 +26,23 @@ from zoo.traced import (
     traced,
 )
 
-every = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+
+def of_cases(cases: Iterable[Case]) -> pytest.MarkDecorator:
+    """For every test network, the large ones where there is time."""
+    return pytest.mark.parametrize(
+        "case",
+        [
+            pytest.param(case, id=case.name, marks=thorough if case.name in LARGE else ())
+            for case in cases
+        ],
+    )
+
+
+thorough = pytest.mark.thorough
+every = of_cases(CASES.values())
+FEW = (("weights", 0.6), ("units", 0.2), ("units", 0.95), ("both", 0.6))
+"""Which weights go, and how many: maskings that differ most."""
+ALL = tuple((kind, rate) for kind in KINDS for rate in RATES)
 
 
 def inputs_of(case: Case, *, batch: int, variant: int = 0, seed: int = 0) -> tuple[Any, ...]:
@@ -40,9 +57,7 @@ def run(network: nn.Module, inputs: tuple[Any, ...], *, training: bool) -> Any:
         return network(*inputs)
 
 
-@pytest.mark.parametrize(
-    "case", [case for case in CASES.values() if case.removable is not None], ids=lambda c: c.name
-)
+@of_cases(case for case in CASES.values() if case.removable is not None)
 def test_the_units_that_may_go_are_found(case: Case) -> None:
     _, found = traced(case)
     assert removable(found.layout) == case.removable
@@ -73,10 +88,13 @@ def test_in_training_chance_is_the_same_as_well(case: Case) -> None:
     assert difference(wanted, run(found.program, inputs, training=True)) <= EQUAL
 
 
+@pytest.mark.parametrize("maskings", [FEW, pytest.param(ALL, marks=thorough)], ids=["few", "all"])
 @every
-def test_without_some_weights_and_units_outputs_are_those_of_the_masked_network(case: Case) -> None:
+def test_without_some_weights_and_units_outputs_are_those_of_the_masked_network(
+    case: Case, maskings: tuple[tuple[str, float], ...]
+) -> None:
     network, found = traced(case)
-    for seed, (kind, rate) in enumerate((k, r) for k in KINDS for r in RATES):
+    for seed, (kind, rate) in enumerate(maskings):
         masking = random_masking(network, found, kind, rate, seed=seed)
         assert masking.difference(inputs_of(case, batch=4, seed=seed)) <= EQUAL, (kind, rate)
         if not case.is_unrolled:
@@ -108,6 +126,16 @@ def test_a_network_that_was_unrolled_refuses_other_lengths(case: Case) -> None:
     _, found = traced(case)
     with pytest.raises(InputError, match="length of 5 along dimension 1"):
         run(found.program, inputs_of(case, batch=3, variant=1), training=False)
+
+
+def test_what_torch_remembers_of_shapes_changes_nothing() -> None:
+    """As it does for users; these tests do without, which is quicker for small networks."""
+    case = CASES["preactivation_resnet"]
+    _, found = traced(case)
+    with seeded(1), torch._dynamo.config.patch(fake_tensor_cache_enabled=True):
+        remembered = describe(case.make(), *case.inputs(3, 0))
+    assert remembered.program.blueprint_ == found.program.blueprint_
+    assert remembered.layout == found.layout
 
 
 WHY = {

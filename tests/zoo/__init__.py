@@ -32,7 +32,16 @@ ALL = (
 CASES: dict[str, Case] = {case.name: case for case in ALL}
 """Networks whose layout is to be derived."""
 
+LARGE = frozenset(
+    (
+        *("bottleneck_resnet", "densenet", "inception", "mixer"),
+        *("bert", "vit", "swin", "perceiver", "conformer", "self_attention_gan", "video_gru"),
+        *("torch_encoder_pre", "torch_encoder_time_major", "torch_transformer"),
+    )
+)
+"""Those that take longest to trace, of operations that smaller ones are made of as well."""
+
 REFUSED: dict[str, Case] = {case.name: case for case in REFUSALS}
 """Networks that run, but of which none may be derived; the note says why."""
 
-__all__ = ["CASES", "REFUSED", "Case"]
+__all__ = ["CASES", "LARGE", "REFUSED", "Case"]

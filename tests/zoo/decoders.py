@@ -37,11 +37,9 @@ class GPT(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.wte, self.wpe = nn.Embedding(20, 12), nn.Embedding(9, 12)
-        self.norms = nn.ModuleList(nn.LayerNorm(12) for _ in range(4))
-        self.attention = nn.ModuleList([CausalAttention(12, 4, 9), CausalAttention(12, 3, 9)])
-        self.mlp = nn.ModuleList(
-            nn.ModuleDict({"c_fc": nn.Linear(12, n), "c_proj": nn.Linear(n, 12)}) for n in (22, 19)
-        )
+        self.norms = nn.ModuleList(nn.LayerNorm(12) for _ in range(2))
+        self.attention = CausalAttention(12, 4, 9)
+        self.mlp = nn.ModuleDict({"c_fc": nn.Linear(12, 22), "c_proj": nn.Linear(22, 12)})
         self.ln_f = nn.LayerNorm(12)
         self.lm_head = nn.Linear(12, 20, bias=False)
         self.lm_head.weight = self.wte.weight
@@ -49,10 +47,9 @@ class GPT(nn.Module):
     def forward(self, idx: Tensor) -> Tensor:
         pos = torch.arange(0, idx.shape[1], dtype=torch.long, device=idx.device)
         x = self.wte(idx) + self.wpe(pos)
-        for i, (attention, mlp) in enumerate(zip(self.attention, self.mlp, strict=True)):
-            x = x + attention(self.norms[2 * i](x))
-            hidden = F.gelu(mlp["c_fc"](self.norms[2 * i + 1](x)), approximate="tanh")
-            x = x + mlp["c_proj"](hidden)
+        x = x + self.attention(self.norms[0](x))
+        hidden = F.gelu(self.mlp["c_fc"](self.norms[1](x)), approximate="tanh")
+        x = x + self.mlp["c_proj"](hidden)
         return self.lm_head(self.ln_f(x))
 
 
@@ -222,7 +219,7 @@ class Swin(nn.Module):
 
 
 DECODERS = (
-    Case("gpt_tied", GPT, words(20, 7, 6), (3, 4, 19, 22), "an output a step, tied to the input"),
+    Case("gpt_tied", GPT, words(20, 7, 6), (4, 22), "an output a step, tied to the input"),
     Case("llama", Llama, words(20, 6, 7), (2, 3, 14, 17), "2 and 3: key heads with their queries"),
     Case("normed_heads", NormedHeads, words(20, 6, 7), (5,), "norms written by hand, shared"),
     Case("vit", ViT, numbers((3, 8, 8)), (3, 18)),

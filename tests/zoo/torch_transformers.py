@@ -8,7 +8,7 @@ from zoo.cases import Case, beside, numbers, padded_words, words
 
 
 class SeriesClassifier(nn.Module):
-    def __init__(self, norm_first: bool, activation: str) -> None:
+    def __init__(self, norm_first: bool, activation: str, layers: int) -> None:
         super().__init__()
         self.project = nn.Linear(5, 12)
         layer = nn.TransformerEncoderLayer(
@@ -21,7 +21,7 @@ class SeriesClassifier(nn.Module):
             norm_first=norm_first,
         )
         norm = nn.LayerNorm(12) if norm_first else None
-        self.encoder = nn.TransformerEncoder(layer, 2, norm=norm, enable_nested_tensor=False)
+        self.encoder = nn.TransformerEncoder(layer, layers, norm=norm, enable_nested_tensor=False)
         self.head = nn.Linear(12, 4)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -181,8 +181,8 @@ class Conformer(nn.Module):
 
 SERIES = numbers((6, 5), (7, 5))
 TORCH_TRANSFORMERS = (
-    Case("torch_encoder_post", lambda: SeriesClassifier(False, "relu"), SERIES, (3, 3, 17, 17)),
-    Case("torch_encoder_pre", lambda: SeriesClassifier(True, "gelu"), SERIES, (3, 3, 17, 17)),
+    Case("torch_encoder_post", lambda: SeriesClassifier(False, "relu", 1), SERIES, (3, 17)),
+    Case("torch_encoder_pre", lambda: SeriesClassifier(True, "gelu", 2), SERIES, (3, 3, 17, 17)),
     Case("torch_encoder_time_major", TimeMajorEncoder, words(20, 7, 5), (2, 15)),
     Case("torch_encoder_padded", PaddedEncoder, padded_words(20, 7, 6), (4, 19)),
     Case("mha_self", SelfAttention, SERIES, (3, 9, 12), "the stream is not normed"),

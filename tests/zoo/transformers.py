@@ -203,11 +203,9 @@ TEXT = words(20, 7, 6)
 TRANSFORMERS = (
     Case(
         "encoder_sdpa",
-        lambda: TextEncoder(
-            12, SDPAttention(12, 3), FeedForward(12, 20), SDPAttention(12, 2), FeedForward(12, 18)
-        ),
+        lambda: TextEncoder(12, SDPAttention(12, 3), FeedForward(12, 20)),
         TEXT,
-        (2, 3, 18, 20),
+        (3, 20),
     ),
     Case(
         "encoder_by_hand",
