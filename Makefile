@@ -4,8 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 OLDEST := .venv-oldest
 OLDEST_EXTRAS := export,tensorboard,search,serve,sklearn,dask,ray,tables
-# Files in their order: the ones with few tests, put last otherwise, are those with the longest.
-PYTEST := $(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
+# One process more than processors, as some tests wait for other processes. Files in their order: the
+# ones with few tests, put last otherwise, are those with the longest.
+WORKERS := $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)')
+PYTEST := $(BIN)/pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo test quick thorough lint oldest bench fuzz kills docs clean
 

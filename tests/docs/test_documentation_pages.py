@@ -35,6 +35,8 @@ COMMANDS = [
 ]
 
 
+LONG = {"budgets", "clusters", "scikit-learn"}
+"""Pages whose examples learn many times."""
 WITH_EPOCHS = {"start", "tasks"}
 """Pages that ask for other lengths than those of recipes."""
 
@@ -45,7 +47,13 @@ def shortened(code: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=page.stem, marks=pytest.mark.thorough if page.stem in LONG else ())
+        for page in WITH_CODE
+    ],
+)
 @pytest.mark.parametrize(
     "short", [True, pytest.param(False, marks=pytest.mark.thorough)], ids=["short", "as printed"]
 )

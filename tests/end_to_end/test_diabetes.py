@@ -31,7 +31,7 @@ def test_normal_laws_are_scored_as_the_task_does(tmp_path):
     assert found == pytest.approx([score[key] for key in ("rmse", "nll", "crps")], rel=1e-5)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_example_prints_every_method(short_recipes, monkeypatch, capsys):
     monkeypatch.setattr("sparsemble.recipes.files._BUILTIN", short_recipes)
     monkeypatch.setattr(example, "FOLDS", 2)

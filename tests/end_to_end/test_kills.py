@@ -102,7 +102,8 @@ def end_of(children, recipe: Recipe, folder: Path, callback: Callback) -> int:
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers")
-@pytest.mark.parametrize("name", ["digits", pytest.param("grammar", marks=pytest.mark.thorough)])
+@pytest.mark.thorough  # `test_kill_everywhere.py` kills at instants that it chooses
+@pytest.mark.parametrize("name", ["digits", "grammar"])
 def test_a_run_killed_again_and_again_gives_the_same_bits(name, children, short_text, tmp_path):
     place = {"data.path": short_text} if name == "grammar" else {}
     recipe = load_recipe(name, RUNS[name] | place)

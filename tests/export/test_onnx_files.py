@@ -67,6 +67,8 @@ def as_given(kind: str, inputs: dict[str, np.ndarray]) -> Any:
 
 
 TEXTS = ("an LSTM language model", "a Transformer language model")
+SIMILAR = ("a Transformer",)
+"""To a language model that is exported as well."""
 Exported = Callable[[str], tuple[Ensemble, Path]]
 
 
@@ -84,7 +86,14 @@ def exported(tmp_path_factory) -> Exported:
     return export
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in TEXTS])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=pytest.mark.thorough if kind in SIMILAR else ())
+        for kind in KINDS
+        if kind not in TEXTS
+    ],
+)
 def test_a_file_predicts_what_the_ensemble_does_with_its_uncertainty(exported, kind):
     ensemble, path = exported(kind)
     session, task = opened(path), ensemble.task

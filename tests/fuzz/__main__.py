@@ -3,6 +3,7 @@
 python -m fuzz --seconds 600                  # as long as that, all kinds in turn
 python -m fuzz --cases 50 --few               # so many of each, with few things to spoil
 python -m fuzz --kind run --from 1234 --cases 1   # one case again
+python -m fuzz --seconds 600 --keep           # and write the counts into docs/safety.md
 """
 
 from __future__ import annotations
@@ -18,10 +19,15 @@ from multiprocessing import Process, Queue
 from pathlib import Path
 
 import torch
+from rich.console import Console
 
 from fuzz.children import Order, Outcome, outcomes
 from fuzz.kinds import KINDS, imported
 from fuzz.seeds import Seeds, made_in
+from sparsemble.results.tables import Table, put_into
+from sparsemble.runs.provenance import provenance
+
+_PAGE = Path(__file__).parents[2] / "docs" / "safety.md"
 
 _STRIDE = 200
 """Cases of one kind before it is another one's turn."""
@@ -38,6 +44,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=Path, help="Folder to keep in what is spoiled.")
     parser.add_argument("--few", action="store_true", help="Spoil few kinds of ensembles.")
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--keep", action="store_true", help="Write counts into docs/safety.md.")
     asked = parser.parse_args()
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory(prefix="fuzz-") as name:
@@ -46,7 +53,11 @@ def main() -> int:
         imported(seeds, folder)
         plan = _Plan(asked.kind or list(KINDS), asked.seed, asked.first, asked.cases)
         found = _done(plan, time.monotonic() + asked.seconds, asked.processes, seeds, folder)
-    return _told(found)
+    table = _counted(found, asked)
+    Console().print(table)
+    if asked.keep:
+        put_into(_PAGE, "fuzzing", [table])
+    return int(any(outcome.wrong is not None for outcome in found))
 
 
 @dataclass(frozen=True)
@@ -97,12 +108,14 @@ def _done(plan: _Plan, stop: float, processes: int, seeds: Seeds, folder: Path) 
     return found
 
 
-def _told(found: list[Outcome]) -> int:
+def _counted(found: list[Outcome], asked: argparse.Namespace) -> Table:
+    """How many cases of each kind there were, and what was found."""
     cases = Counter(outcome.kind for outcome in found)
     wrong = Counter(outcome.kind for outcome in found if outcome.wrong is not None)
-    for kind, count in sorted(cases.items()):
-        print(f"{kind:10} {count:8,} cases, {wrong[kind]} findings")
-    return 1 if wrong else 0
+    rows = [(kind, f"{count:,}", str(wrong[kind])) for kind, count in sorted(cases.items())]
+    where = provenance()
+    title = f"Seed {asked.seed}, commit {where['commit']}, torch {where['torch']}"
+    return Table(title, ("Spoiled", "Cases", "Findings"), tuple(rows))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """A short fixed run of the fuzzer; `make fuzz` is a long one."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 
 from fuzz.kinds import KINDS
 
-CASES = 40
+CASES = 30
 
 
 @pytest.mark.slow
@@ -20,7 +21,5 @@ def test_spoiled_files_are_answered_rightly_or_with_one_message():
         text=True,
     )
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
-    told = [line.split() for line in done.stdout.splitlines()]
-    assert [(kind, cases) for kind, cases, *_ in told] == [
-        (own, str(CASES)) for own in sorted(KINDS)
-    ]
+    for kind in KINDS:
+        assert re.search(rf"\b{kind}\W+{CASES}\W+0\b", done.stdout), done.stdout

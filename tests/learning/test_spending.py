@@ -160,6 +160,7 @@ def test_epochs_that_were_broken_off_are_parts_of_whole_ones():
     assert stage_cost("retrain", history) == StageCost("retrain", 4 * 3 + 3 / 4, 425.0, 8.5)
 
 
+@pytest.mark.thorough
 def test_trials_are_counted_once_however_often_planning_was_begun(arrays, tmp_path, monkeypatch):
     monkeypatch.setattr(planning, "_FEWEST_STEPS", 60)
     monkeypatch.setattr(planning, "_MOST_STEPS", 60)

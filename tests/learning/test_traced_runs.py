@@ -109,12 +109,12 @@ thorough = pytest.mark.thorough
 @pytest.mark.parametrize(
     ("kind", "at"),
     [
-        (Pictures, ("chain", 101)),
+        (Pictures, ("chain", 101)),  # what follows is the same for every network
         pytest.param(Pictures, LAST_STEP, marks=thorough),
-        (Pictures, ("prune-1", 7)),
+        pytest.param(Pictures, ("prune-1", 7), marks=thorough),
         pytest.param(Pictures, ("retrain", 20), marks=thorough),
         pytest.param(Steps, ("chain", 101), marks=thorough),
-        (Attending, ("retrain", 20)),
+        pytest.param(Attending, ("retrain", 20), marks=thorough),
         pytest.param(Residual, ("chain", 101), marks=thorough),
     ],
 )
@@ -130,7 +130,9 @@ def test_a_run_killed_anywhere_resumes_to_the_same_bits(arrays, tmp_path, monkey
     assert resumed.history.sheds == whole.history.sheds
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [Pictures, Attending, *(pytest.param(own, marks=thorough) for own in (Steps, Residual))]
+)
 def test_members_are_programs_within_the_budget(kind):
     learned = undisturbed(kind)
     cost = learned.ensemble.cost

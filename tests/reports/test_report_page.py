@@ -436,7 +436,7 @@ def browse(file: Path) -> tuple[str, str]:
 
 
 @needs_browser
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", [pytest.param(1280, marks=pytest.mark.thorough), 390])
 def test_in_a_browser_everything_is_seen_and_answers(written, tmp_path, width):
     probe = PROBE.replace("WIDTH", str(width))
     copy = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', lambda _: probe, written)
