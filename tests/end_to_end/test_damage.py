@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 
 from sparsemble.cli.main import main
+from sparsemble.errors import InputError
+from sparsemble.results.result import read_result
 from sparsemble.store import read_json, read_tensors, write_json, write_tensors
 
 pytestmark = pytest.mark.slow
@@ -307,3 +309,29 @@ def test_a_retrained_sample_of_another_size_is_refused(whole, tmp_path, capsys):
     said = resumed(run, capsys)
     assert "what was kept of retrain" in said
     assert f"has no {name!r}" in said
+
+
+@pytest.mark.parametrize(
+    "changed", [lambda own: own[..., :1], lambda own: own.double(), lambda own: own.long()]
+)
+def test_a_sample_of_another_network_is_refused(changed, whole, tmp_path, capsys):
+    run = unfinished(whole, tmp_path / "run")
+    file = next((run / "chain" / "0000").glob("sample-*"))
+    tensors, note = read_tensors(file)
+    name = max(tensors, key=lambda own: tensors[own].numel())
+    write_tensors(file, {**tensors, name: changed(tensors[name]).contiguous()}, note)
+    assert "is not one of this network" in resumed(run, capsys)
+
+
+def test_a_folder_where_a_file_is_to_be_written_is_refused(whole, tmp_path, capsys):
+    run = unfinished(whole, tmp_path / "run")
+    file = run / "ensemble" / "manifest.json"
+    file.mkdir(parents=True)
+    assert f"{file} is a folder" in resumed(run, capsys)
+
+
+def test_a_result_whose_recipe_is_none_is_refused(whole, tmp_path):
+    fields = read_json(whole / "result.json")
+    write_json(tmp_path / "result.json", {**fields, "recipe": 0.5})
+    with pytest.raises(InputError, match="recipe"):
+        read_result(tmp_path / "result.json")

@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections import Counter
 from dataclasses import dataclass
-from multiprocessing import Process, Queue
+from multiprocessing import Process, Queue, Value
 from pathlib import Path
 
 import torch
@@ -83,14 +83,21 @@ def _done(plan: _Plan, stop: float, processes: int, seeds: Seeds, folder: Path) 
     def is_late() -> bool:
         return time.monotonic() >= stop
 
-    def work(turn: int) -> None:
-        while not is_late() and (order := plan.order(turn)) is not None:
+    turns = Value("i")
+
+    def taken() -> int:
+        """The next turn: whichever process is free takes it, so that no kind falls behind."""
+        with turns:
+            turns.value += 1
+            return turns.value - 1
+
+    def work() -> None:
+        while not is_late() and (order := plan.order(taken())) is not None:
             for outcome in outcomes(order, seeds, folder, until=is_late):
                 results.put(outcome)
-            turn += processes
         results.put(None)
 
-    workers = [Process(target=work, args=(own,)) for own in range(processes)]
+    workers = [Process(target=work) for _ in range(processes)]
     for worker in workers:
         worker.start()
     found: list[Outcome] = []

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from sparsemble.ensemble.cost import EnsembleCost, ensemble_cost
-from sparsemble.errors import InputError
+from sparsemble.errors import CorruptFileError, InputError
 from sparsemble.layouts import layout_of
 from sparsemble.layouts.known import is_known
 from sparsemble.learning.describing import Tracer
@@ -81,10 +81,26 @@ class Fitted:
         return ensemble_cost([Member.dense(self.blank, self.layout)])
 
     def dense(self, sample: Sample) -> Member:
-        """A sample as it is."""
+        """A sample as it is; one of another network is a `CorruptFileError`."""
+        self.check(sample)
         if sample.units:
             return with_units(self.blank, self.layout, sample.parameters, sample.units).eval()
         return Member.dense(filled(self.blank, sample.parameters), self.layout).eval()
+
+    def check(self, sample: Sample) -> None:
+        """Is it one of this network? Its file may have been anyone's."""
+        sizes = dict(self.layout.sizes)
+        sizes |= {name: units.numel() for name, units in sample.units.items()}
+        own = tensors_of(self.blank)
+        for name, tensor in sample.parameters.items():
+            if name in own:
+                wanted = self.layout.shape_with(sizes, name, own[name].shape), own[name].dtype
+                if (list(tensor.shape), tensor.dtype) == wanted:
+                    continue
+            raise CorruptFileError(
+                f"the sample of step {sample.step} of chain {sample.chain} is not one of this "
+                f"network: {name!r} has shape {tuple(tensor.shape)} and is {tensor.dtype}"
+            )
 
 
 def held_out(task: Task, data: Any, validation: Any, seed: int) -> tuple[Any, Any]:

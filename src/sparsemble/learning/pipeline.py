@@ -103,7 +103,10 @@ class Pipeline:
             self._judge(),
             self.team,
         )
-        return self._finished("chain", work, lambda sample: [fitted.dense(sample)])
+        samples = self._finished("chain", work, lambda sample: [fitted.dense(sample)])
+        for sample in samples:
+            fitted.check(sample)
+        return samples
 
     def _judge(self) -> Judge | None:
         judged = self.fitted.training.judged()

@@ -15,9 +15,9 @@ _COMMON = ("kind", "temperature", "noise")
 _WORDS = {"valid": "validation"}
 
 
-def is_old(fields: dict[str, Any]) -> bool:
+def is_old(fields: Any) -> bool:
     """Is it of version 0.1, where every recipe has a window?"""
-    return "window" in fields
+    return isinstance(fields, dict) and "window" in fields
 
 
 def upgraded(fields: dict[str, Any]) -> dict[str, Any]:

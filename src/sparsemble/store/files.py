@@ -24,7 +24,7 @@ from safetensors.torch import load as parse_safetensors
 from safetensors.torch import save as to_safetensors
 from torch import Tensor
 
-from sparsemble.errors import CorruptFileError, DiskFullError
+from sparsemble.errors import CorruptFileError, DiskFullError, InputError
 from sparsemble.store.limits import JSON_BYTES, RAISED_BY, tensor_bytes
 from sparsemble.store.reading import opened, parsed_json, read_plain
 
@@ -51,6 +51,8 @@ def write_pieces(path: Path, pieces: Iterable[bytes]) -> None:
 
     A device or a pipe gets each as it comes.
     """
+    if path.is_dir():
+        raise InputError(f"{path} is a folder, and a file is to be written there: remove it")
     if path.exists() and not path.is_file():
         with _named(path):
             device = path.open("wb", buffering=0)
