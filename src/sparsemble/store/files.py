@@ -52,7 +52,9 @@ def write_pieces(path: Path, pieces: Iterable[bytes]) -> None:
     A device or a pipe gets each as it comes.
     """
     if path.is_dir():
-        raise InputError(f"{path} is a folder, and a file is to be written there: remove it")
+        raise InputError(
+            f"{path} is a folder where a file is to be written: name a file, or move it"
+        )
     if path.exists() and not path.is_file():
         with _named(path):
             device = path.open("wb", buffering=0)
