@@ -43,6 +43,9 @@ def main() -> int:
     parser.add_argument("--from", dest="first", type=int, default=0, help="The first case.")
     parser.add_argument("--seeds", type=Path, help="Folder to keep in what is spoiled.")
     parser.add_argument("--few", action="store_true", help="Spoil few kinds of ensembles.")
+    parser.add_argument(
+        "--patience", type=float, default=20.0, help="Seconds that a case may take."
+    )
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--keep", action="store_true", help="Write counts into docs/safety.md.")
     asked = parser.parse_args()
@@ -51,7 +54,9 @@ def main() -> int:
         folder = Path(name)
         seeds = made_in(asked.seeds or folder / "seeds", few=asked.few)
         imported(seeds, folder)
-        plan = _Plan(asked.kind or list(KINDS), asked.seed, asked.first, asked.cases)
+        plan = _Plan(
+            asked.kind or list(KINDS), asked.seed, asked.first, asked.cases, asked.patience
+        )
         found = _done(plan, time.monotonic() + asked.seconds, asked.processes, seeds, folder)
     table = _counted(found, asked)
     Console().print(table)
@@ -68,12 +73,14 @@ class _Plan:
     seed: int
     first: int
     cases: int
+    patience: float
 
     def order(self, turn: int) -> Order | None:
         """The cases of a turn; none once there are enough."""
         begin = turn // len(self.kinds) * _STRIDE
         numbers = range(self.first + begin, self.first + min(begin + _STRIDE, self.cases))
-        return Order(self.kinds[turn % len(self.kinds)], self.seed, numbers) if numbers else None
+        kind = self.kinds[turn % len(self.kinds)]
+        return Order(kind, self.seed, numbers, self.patience) if numbers else None
 
 
 def _done(plan: _Plan, stop: float, processes: int, seeds: Seeds, folder: Path) -> list[Outcome]:

@@ -15,7 +15,7 @@ import signal
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fuzz.kinds import Place, do, outside_in
@@ -23,8 +23,6 @@ from fuzz.seeds import Seeds
 
 MEMORY = 2 << 30
 """Bytes that a case may take."""
-SECONDS = 20.0
-"""Until a case has hung."""
 _EACH = 100
 """Cases that one child does."""
 
@@ -45,6 +43,8 @@ class Order:
     kind: str
     seed: int
     numbers: range
+    patience: float
+    """Seconds until a case has hung."""
 
 
 def outcomes(
@@ -54,7 +54,7 @@ def outcomes(
     number = order.numbers.start
     while number < order.numbers.stop and not until():
         stop = min(number + _EACH, order.numbers.stop)
-        part = Order(order.kind, order.seed, range(number, stop))
+        part = replace(order, numbers=range(number, stop))
         for outcome in _child(part, seeds, folder):
             number = outcome.number + 1
             yield outcome
@@ -77,8 +77,8 @@ def _child(order: Order, seeds: Seeds, folder: Path) -> Iterator[Outcome]:
     left = b""
     try:
         while not ended:
-            if not select.select([reading], [], [], SECONDS)[0]:
-                yield Outcome(order.kind, begun, f"hangs for {SECONDS:.0f} s")
+            if not select.select([reading], [], [], order.patience)[0]:
+                yield Outcome(order.kind, begun, f"hangs for {order.patience:.0f} s")
                 return
             content = os.read(reading, 1 << 16)
             ended = not content

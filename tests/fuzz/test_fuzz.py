@@ -15,7 +15,15 @@ CASES = 30
 @pytest.mark.slow
 def test_spoiled_files_are_answered_rightly_or_with_one_message():
     done = subprocess.run(
-        [sys.executable, "-m", "fuzz", "--few", f"--cases={CASES}", "--processes=1"],
+        [
+            sys.executable,
+            "-m",
+            "fuzz",
+            "--few",
+            f"--cases={CASES}",
+            "--processes=1",
+            "--patience=900",
+        ],
         cwd=Path(__file__).parents[1],
         capture_output=True,
         text=True,
