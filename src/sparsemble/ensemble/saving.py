@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,7 +26,7 @@ from sparsemble.errors import CorruptFileError, InputError, shortened
 from sparsemble.layouts.known import Description, describe_network, rebuild_network
 from sparsemble.members import Member, load_tensors, tensors_of
 from sparsemble.members.member import Origin
-from sparsemble.programs import Program
+from sparsemble.programs import Blueprint, Program
 from sparsemble.programs.writing import blueprint_from_json, blueprint_to_json
 from sparsemble.settings import Settings
 from sparsemble.store import (
@@ -229,9 +230,8 @@ def _rebuilt(
         scalings[name] = found
     _check_amounts(manifest, tensors)
     streams = StreamReader(tensors)
-    members = [
-        _read_member(manifest, entry, streams, factory, layout) for entry in manifest.members
-    ]
+    rebuild = _rebuilding(manifest, factory, layout)
+    members = [_read_member(manifest, entry, streams, rebuild) for entry in manifest.members]
     streams.finish()
     return Ensemble(members, task.scaled_by(scalings))
 
@@ -299,12 +299,27 @@ def _write_member(member: Member, streams: StreamWriter) -> None:
             streams.add("units", units.to(torch.int32))
 
 
+_Rebuild = Callable[[MemberEntry, Mapping[str, Tensor]], tuple[nn.Module, Layout]]
+"""Makes a member's network of its entry and tensors, with its description."""
+
+
+def _rebuilding(manifest: Manifest, factory: Factory | None, layout: Layout | None) -> _Rebuild:
+    """How the networks of an ensemble are made; what all members share is read once."""
+    if manifest.program is None:
+        return partial(_rebuilt_network, manifest, factory, layout)
+    whole: Layout = _LAYOUTS.validate_python(manifest.program["layout"])
+    blueprint = blueprint_from_json(manifest.program["blueprint"], set(whole.sizes))
+    if manifest.grouping in GROUPINGS:
+        whole = grouped(whole, manifest.grouping)
+    if whole.sizes != manifest.sizes:
+        raise CorruptFileError("the program has spaces of other sizes than the ensemble")
+    if set(blueprint.tensors) != blueprint.parameters | set(manifest.buffers):
+        raise CorruptFileError("the buffers of the ensemble are not tensors of its program")
+    return partial(_rebuilt_program, blueprint, whole)
+
+
 def _read_member(
-    manifest: Manifest,
-    entry: MemberEntry,
-    streams: StreamReader,
-    factory: Factory | None,
-    layout: Layout | None,
+    manifest: Manifest, entry: MemberEntry, streams: StreamReader, rebuild: _Rebuild
 ) -> Member:
     parameters, masks = {}, {}
     for name, shape in entry.shapes.items():
@@ -325,13 +340,7 @@ def _read_member(
         units[space] = torch.arange(size) if count == size else streams.take("units", count).long()
         if count < 1 or not _ascending_below(units[space], size):
             raise CorruptFileError(f"a list of kept units of {space!r} is outside the space")
-    if manifest.program is not None:
-        network, described = _rebuilt_program(manifest, entry, parameters)
-    else:
-        network, described = _network(manifest, entry, factory, layout)
-        if set(dict(network.named_parameters())) != set(parameters):
-            raise CorruptFileError("the stored parameters are not those of the described network")
-        load_tensors(network, parameters)
+    network, described = rebuild(entry, parameters)
     described.check(tensors_of(network))
     if set(described.weights) != set(masks):
         raise CorruptFileError("the masks are not those of the network's weights")
@@ -364,27 +373,35 @@ def program_of(member: Member) -> dict[str, Any] | None:
 
 
 def _rebuilt_program(
-    manifest: Manifest, entry: MemberEntry, tensors: Mapping[str, Tensor]
+    blueprint: Blueprint, layout: Layout, entry: MemberEntry, tensors: Mapping[str, Tensor]
 ) -> tuple[nn.Module, Layout]:
     """A member's program, at its sizes."""
-    assert manifest.program is not None
-    layout: Layout = _LAYOUTS.validate_python(manifest.program["layout"])
-    blueprint = blueprint_from_json(manifest.program["blueprint"], set(layout.sizes))
-    if set(tensors) != blueprint.parameters | set(manifest.buffers):
+    if set(tensors) != set(blueprint.tensors):
         raise CorruptFileError("the stored tensors are not those of the program")
-    if manifest.grouping in GROUPINGS:
-        layout = grouped(layout, manifest.grouping)
-    if layout.sizes != manifest.sizes:
-        raise CorruptFileError("the program has spaces of other sizes than the ensemble")
     resized = layout.with_sizes(entry.units)
     program = Program(blueprint, tensors, resized.sizes).eval()
     try:  # only a run shows whether all arguments fit
-        seen = program.seen_(resized, tensors)
+        seen = program.seen_(resized)
     except Exception as error:
         raise CorruptFileError(f"the program does not run: {error}") from None
     if not all(link.value is None or link.value in seen for link in resized.links):
         raise CorruptFileError("the layout reads values that the program does not compute")
     return program, resized
+
+
+def _rebuilt_network(
+    manifest: Manifest,
+    factory: Factory | None,
+    layout: Layout | None,
+    entry: MemberEntry,
+    tensors: Mapping[str, Tensor],
+) -> tuple[nn.Module, Layout]:
+    """A member's network of a known kind, or as the caller's function makes it."""
+    network, described = _network(manifest, entry, factory, layout)
+    if set(dict(network.named_parameters())) != set(tensors):
+        raise CorruptFileError("the stored parameters are not those of the described network")
+    load_tensors(network, tensors)
+    return network, described
 
 
 def _network(

@@ -108,7 +108,9 @@ def tensors_of(network: nn.Module) -> dict[str, Tensor]:
 
 def seen_in(network: nn.Module, layout: Layout, tensors: Mapping[str, Tensor]) -> Seen | None:
     """What products read in a run with these tensors, if the network is one that can be watched."""
-    return network.seen_(layout, tensors) if isinstance(network, Program) else None
+    if not isinstance(network, Program):
+        return None
+    return Program(network.blueprint_, tensors, layout.sizes).seen_(layout)
 
 
 def filled(

@@ -149,22 +149,21 @@ class Program(nn.Module):
         self._steps_[False](inputs, self._tensors_(), (frozenset(names), seen))
         return seen
 
-    def seen_(self, layout: Layout, tensors: Mapping[str, Tensor]) -> dict[str, list[Tensor]]:
-        """What the products of `layout` read in runs with these tensors, of its sizes.
+    def seen_(self, layout: Layout) -> dict[str, list[Tensor]]:
+        """What the products of `layout`, which has its sizes, read in runs of it.
 
         Runs on inputs of several lengths, where the network reads them: what is the same in all of
         one length may still depend on it.
         """
-        dtype = next((t.dtype for t in tensors.values() if t.is_floating_point()), torch.float32)
+        dtype = next((t.dtype for t in self._tensors_() if t.is_floating_point()), torch.float32)
         watched = {link.value for link in layout.links if link.value is not None}
-        program = Program(self.blueprint_, tensors, layout.sizes).eval()
         seen: dict[str, list[Tensor]] = {}
         for lengths in ({}, *self.blueprint_.other_lengths()):
             inputs = self.blueprint_.made_up(dtype=dtype, lengths=lengths)
             if layout.inputs is not None:
                 inputs = [inputs[0].flatten(1)[:, : layout.inputs.size]]
             try:
-                values = program.values_(inputs, watched)
+                values = self.values_(inputs, watched)
             except (RuntimeError, IndexError):
                 if not lengths:
                     raise

@@ -6,6 +6,7 @@ import json
 import zlib
 from collections.abc import Iterable
 from dataclasses import asdict
+from functools import cache
 from math import isfinite, nan
 from pathlib import Path
 from typing import Any
@@ -52,11 +53,17 @@ def records_in(file: Path) -> Iterable[Record]:
             if checksum != _checksum(text):
                 raise ValueError
             fields = parsed_json(text, "a line")
-            kind = _KINDS[fields.pop("kind")]
-            record = TypeAdapter(kind).validate_python(asdict(kind(**_with_nan(fields))))
+            kind = fields.pop("kind")
+            record = _fields_of(kind).validate_python(asdict(_KINDS[kind](**_with_nan(fields))))
         except (ValueError, TypeError, KeyError, AttributeError):
             raise CorruptFileError(f"{file} has a damaged line: {line[:80]!r}") from None
         yield record
+
+
+@cache
+def _fields_of(kind: str) -> TypeAdapter[Record]:
+    """What checks the fields of such records; made once, as that takes longer than a check."""
+    return TypeAdapter(_KINDS[kind])
 
 
 def _checksum(text: str) -> str:

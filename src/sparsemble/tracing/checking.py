@@ -34,10 +34,10 @@ def check_compaction(program: Program, layout: Layout, *, seed: int = 0) -> None
     for number in range(_MASKINGS):
         masks = random_masks(layout, tensors, generator)
         pruned = tensors | {name: tensors[name] * mask for name, mask in masks.items()}
-        with _fault_of_a_rule():
-            small = compacted(layout, pruned, masks, program.seen_(layout, pruned))
-            less = Program(program.blueprint_, small.tensors, small.layout.sizes).eval()
         whole = Program(program.blueprint_, pruned, layout.sizes).eval()
+        with _fault_of_a_rule():
+            small = compacted(layout, pruned, masks, whole.seen_(layout))
+            less = Program(program.blueprint_, small.tensors, small.layout.sizes).eval()
         others = () if number else program.blueprint_.other_lengths()
         for lengths in ({}, *others):
             inputs = program.blueprint_.made_up(seed=seed + 1, dtype=torch.float64, lengths=lengths)
