@@ -314,7 +314,7 @@ def _rebuilding(manifest: Manifest, factory: Factory | None, layout: Layout | No
     if whole.sizes != manifest.sizes:
         raise CorruptFileError("the program has spaces of other sizes than the ensemble")
     if set(blueprint.tensors) != blueprint.parameters | set(manifest.buffers):
-        raise CorruptFileError("the buffers of the ensemble are not tensors of its program")
+        raise CorruptFileError("the stored tensors are not those of the program")
     return partial(_rebuilt_program, blueprint, whole)
 
 
