@@ -38,6 +38,18 @@ def wait_for_word(common, task, line):
     raise TimeoutError("nobody asked to stop")
 
 
+def is_asked(common, task, line):
+    return line.made
+
+
+def is_asked_soon(common, task, line):
+    for _ in range(60_000):
+        if line.made:
+            return True
+        time.sleep(0.01)
+    return False
+
+
 def die_at_first(folder, task, line):
     """Ends its process like one that is out of memory, twice, and then gives an answer."""
     for number in range(2):

@@ -21,6 +21,7 @@ from small_runs import Deadly, Gate, network, predictions, recipe
 from sparsemble.engines.choosing import engine_on
 from sparsemble.engines.places import Place
 from sparsemble.engines.processes import Processes
+from sparsemble.engines.sending import packed, unpacked
 from sparsemble.errors import DivergedError, InputError, SparsembleError
 from sparsemble.processes.interrupts import StopRequest
 from sparsemble.stages import Callback
@@ -87,6 +88,19 @@ def test_one_job_can_be_asked_to_stop(engine):
     )
     assert next(jobs) == (1, "stopped")
     jobs.close()
+
+
+def test_a_word_to_stop_reaches_the_job_it_was_meant_for_and_no_other(processes):
+    process = processes.take()
+    try:
+        process.ask_to_stop()  # too late for a job that has just ended
+        process.do(packed((some_jobs.is_asked, None)), packed(0))
+        assert unpacked(process.connection.recv_bytes()) == ("done", False)
+        process.do(packed((some_jobs.is_asked_soon, None)), packed(0))
+        process.ask_to_stop()  # before the process knows of the job
+        assert unpacked(process.connection.recv_bytes()) == ("done", True)
+    finally:
+        processes.give_back(process)
 
 
 def test_a_job_whose_process_is_killed_is_run_again(engine, tmp_path):

@@ -50,7 +50,8 @@ def main() -> int:
     parser.add_argument("--keep", action="store_true", help="Write counts into docs/safety.md.")
     asked = parser.parse_args()
     torch.set_num_threads(1)
-    with tempfile.TemporaryDirectory(prefix="fuzz-") as name:
+    in_memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
+    with tempfile.TemporaryDirectory(prefix="fuzz-", dir=in_memory) as name:
         folder = Path(name)
         seeds = made_in(asked.seeds or folder / "seeds", few=asked.few)
         imported(seeds, folder)

@@ -23,8 +23,6 @@ from fuzz.seeds import Seeds
 
 MEMORY = 2 << 30
 """Bytes that a case may take."""
-_EACH = 100
-"""Cases that one child does."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +51,8 @@ def outcomes(
     """Do the cases in order, until they are done or it is time."""
     number = order.numbers.start
     while number < order.numbers.stop and not until():
-        stop = min(number + _EACH, order.numbers.stop)
-        part = replace(order, numbers=range(number, stop))
-        for outcome in _child(part, seeds, folder):
+        rest = replace(order, numbers=range(number, order.numbers.stop))
+        for outcome in _child(rest, seeds, folder):
             number = outcome.number + 1
             yield outcome
             if until():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import math
 import shutil
@@ -291,8 +292,10 @@ def imported(seeds: Seeds, folder: Path) -> None:
     for name in ("inspect", "compare", "curves", "report"):
         shutil.copytree(seeds.runs["compared"], folder / name)
         command(name, folder / name, *(("--out", folder / "out.svg") if name == "curves" else ()))
+
     _read_table(seeds.inputs["classes"][0])
     command("recipes", "digits")
+    gc.freeze()  # children would otherwise copy it all as soon as they collect
 
 
 def do(kind: str, number: int, seed: int, seeds: Seeds, place: Place) -> None:

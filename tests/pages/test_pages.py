@@ -304,6 +304,7 @@ def test_axes_have_round_ticks_and_cover_the_values():
     nearly = axis([2.30610736, 2.30610737], 0, 1)
     assert len(set(map(tick_label, nearly.ticks))) == len(nearly.ticks) > 2
     assert whole_axis(1, 18, 0, 1).ticks == (1.0, 5.0, 10.0, 15.0)
+    assert len(whole_axis(10**15, 10**15 + 3, 0, 1).ticks) == 4  # and does not count from 0
 
 
 def test_labels_are_moved_apart_in_order():

@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any
 
 from sparsemble.engines.engine import Work
-from sparsemble.engines.sending import packed, packed_error, unpacked
+from sparsemble.engines.sending import STOP, packed, packed_error, unpacked
 from sparsemble.errors import SparsembleError
 from sparsemble.processes.starter import stop_with_starter
 
@@ -21,9 +21,15 @@ class _ToStarter:
     """The line to the process that started this one."""
 
     def __init__(self, connection: Connection) -> None:
-        self.made = False
         self.busy = False
+        self.is_asked = False
         self._connection = connection
+
+    @property
+    def made(self) -> bool:
+        """Was this job asked to stop? That is all that the starter says during a job."""
+        self.is_asked = self.is_asked or bool(select.select([self._connection], [], [], 0)[0])
+        return self.is_asked
 
     def tell(self, what: Any) -> None:
         """Send it, unless that would have to wait; without a starter it is time to stop."""
@@ -31,11 +37,11 @@ class _ToStarter:
             if select.select([], [self._connection], [], 0)[1]:
                 self._connection.send_bytes(packed(("told", what)))
         except OSError:
-            self.made = True
+            self.is_asked = True
 
     def receive(self, number: int, frame: FrameType | None) -> None:
-        """A signal asks to stop."""
-        self.made = True
+        """A signal asks to stop, too."""
+        self.is_asked = True
         if not self.busy:
             sys.exit(1)
 
@@ -58,11 +64,13 @@ def main() -> None:
         job = b""
         while True:
             fresh = connection.recv_bytes()
+            if fresh == STOP:  # a job that had ended when it was asked
+                continue
             task = connection.recv_bytes()
             line.busy = True
             job = fresh or job
             connection.send_bytes(_answer(job, task, line))
-            line.made = line.busy = False
+            line.is_asked = line.busy = False
     except (EOFError, ConnectionError):
         return
 

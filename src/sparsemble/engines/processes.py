@@ -15,11 +15,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from sparsemble.engines.engine import Batch, Engine
-from sparsemble.engines.sending import packed, unpacked
+from sparsemble.engines.sending import STOP, packed, unpacked
 from sparsemble.errors import InputError, SparsembleError
 from sparsemble.processes.starter import STARTER
 
@@ -98,7 +99,9 @@ class _Process:
         self.common = common
 
     def ask_to_stop(self) -> None:
-        self._process.send_signal(signal.SIGTERM)
+        """Say it where jobs are said: a signal could reach the next job, or the last one."""
+        with suppress(OSError):
+            self.connection.send_bytes(STOP)
 
     def kill(self) -> None:
         """Do not wait for it."""
@@ -172,7 +175,7 @@ class _Batch(Batch):
             yield number, content
 
     def ask_to_stop(self, number: int) -> None:
-        """By a signal."""
+        """By a word to its process."""
         for own, process in self._busy.values():
             if own == number:
                 process.ask_to_stop()

@@ -10,6 +10,8 @@ from typing import Any
 
 from sparsemble.errors import InputError, SparsembleError
 
+STOP = b"stop"
+"""Asks the job under way to stop; no job begins like this."""
 _HINT = "; pip install cloudpickle sends what is defined in a script or notebook"
 
 

@@ -7,9 +7,10 @@ same data in the same way, if its first metric is not clearly worse, and if it t
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
+from pydantic import Field, model_validator
 
 from sparsemble.ensemble.comparison import Difference, compare
 from sparsemble.ensemble.ensemble import Ensemble
@@ -22,7 +23,7 @@ from sparsemble.tasks import Metric
 class Verdict(Settings):
     """An ensemble beside one dense network, on data that neither has seen."""
 
-    metrics: list[Metric]
+    metrics: list[Metric] = Field(min_length=1)
     log_score: str
     differences: dict[str, Difference]
     """Of every metric, with the interval that holds it in 95 of 100 cases."""
@@ -36,6 +37,13 @@ class Verdict(Settings):
     """With which it was measured."""
     training: float | None = None
     """Time of training."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        keys = {metric.key for metric in self.metrics}
+        if self.log_score not in keys or not keys <= set(self.differences):
+            raise ValueError("the differences are not those of all metrics")
+        return self
 
     @property
     def is_kept(self) -> bool:

@@ -80,7 +80,7 @@ def log_axis(values: Iterable[float], start: float, end: float) -> Axis:
 def whole_axis(low: int, high: int, start: float, end: float) -> Axis:
     """An axis of counts: ticks at whole numbers, room for half a count at either end."""
     step = max(1, math.ceil(round_step((high - low) / 7))) if high > low else 1
-    ticks = [low, *(k for k in range(step, high + 1, step) if k > low)]
+    ticks = [low, *range(low // step * step + step, high + 1, step)]
     if len(ticks) > 2 and ticks[1] - low < step / 2:
         ticks = ticks[1:]
     margin = max(0.4, (high - low) * 0.03)

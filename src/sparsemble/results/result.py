@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from sparsemble.ensemble.saving import is_whole
 from sparsemble.extensions import permitted
@@ -27,7 +27,7 @@ class Result(Settings):
     """Scores, costs, and where they come from."""
 
     recipe: Recipe
-    metrics: list[Metric]
+    metrics: list[Metric] = Field(min_length=1)
     """The task's table of them, the one that decides first."""
     scores: dict[str, Score]
     """Of every part of the data that was measured on: validation, test."""
@@ -42,7 +42,7 @@ class Result(Settings):
     member_flops: list[int]
     member_shapes: list[dict[str, tuple[int, int]]]
     """Rows and columns of what every multiplication needs."""
-    structures: list[tuple[int, ...]]
+    structures: list[tuple[int, ...]] = Field(min_length=1)
     rollbacks: int
     findings: list[Finding]
     seconds: dict[str, float]
@@ -55,6 +55,22 @@ class Result(Settings):
     chosen: int | None = None
     """Which of them is the ensemble."""
     provenance: dict[str, Any]
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        """Whoever reads figures finds them."""
+        if not {"test", "validation"} & set(self.scores):
+            raise ValueError("there are scores on neither test nor validation data")
+        keys = [metric.key for metric in self.shown]
+        for score in self.scores.values():
+            if not all(score.curve.get(key) and score.members.get(key) for key in keys):
+                raise ValueError("a score lacks a metric")
+        costs = (self.member_parameters, self.member_flops, self.member_shapes)
+        if any(len(own) != len(self.structures) for own in costs):
+            raise ValueError("the members' costs are not those of all members")
+        if self.chosen is not None and not 0 <= self.chosen < len(self.candidates):
+            raise ValueError("the chosen candidate is none of those compared")
+        return self
 
     @property
     def shown(self) -> list[Metric]:

@@ -76,12 +76,19 @@ def _column(
     return [
         str(len(result.structures)),
         *figures,
-        f"{result.parameters * dense.parameters_ratio / dense.parameters:.2f}×",
-        f"{result.flops * dense.flops_ratio / dense.flops:.2f}×",
+        _multiple(result.parameters, dense.parameters, dense.parameters_ratio),
+        _multiple(result.flops, dense.flops, dense.flops_ratio),
         "-".join(map(str, result.structures[0])),
         *_training(result, dense),
         f"{sum(result.seconds.values()):.0f}",
     ]
+
+
+def _multiple(own: int, dense: int, ratio: float) -> str:
+    """A cost beside that of the dense network, of which another one, `dense`, has such a share."""
+    if own == dense:
+        return f"{ratio:.2f}×"
+    return f"{own * ratio / dense:.2f}×" if dense else "–"
 
 
 def _training(result: Result, dense: Result) -> list[str]:
