@@ -74,3 +74,11 @@ def test_a_verdict_that_lacks_figures_is_refused(changes, tmp_path):
     write_json(file, {**read_json(file), **changes})
     with pytest.raises(CorruptFileError):
         read_verdict(file)
+
+
+def test_an_old_result_without_its_figures_is_refused(tmp_path):
+    file = tmp_path / "result.json"
+    old = {"recipe": {"task": "classification", "data": {"name": "mnist"}}, "metrics": {}}
+    write_json(file, old)
+    with pytest.raises(CorruptFileError, match="result"):
+        read_result(file)

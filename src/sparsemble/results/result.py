@@ -9,6 +9,7 @@ from typing import Any, Self
 from pydantic import Field, model_validator
 
 from sparsemble.ensemble.saving import is_whole
+from sparsemble.errors import CorruptFileError
 from sparsemble.extensions import permitted
 from sparsemble.learning.choosing import Candidate
 from sparsemble.learning.findings import Finding
@@ -61,9 +62,13 @@ class Result(Settings):
         """Whoever reads figures finds them."""
         if not {"test", "validation"} & set(self.scores):
             raise ValueError("there are scores on neither test nor validation data")
-        keys = [metric.key for metric in self.shown]
+        known, shown = ({metric.key for metric in own} for own in (self.metrics, self.shown))
         for score in self.scores.values():
-            if not all(score.curve.get(key) and score.members.get(key) for key in keys):
+            together, alone = (
+                {key for key, values in own.items() if values}
+                for own in (score.curve, score.members)
+            )
+            if not (known <= together and shown <= alone):
                 raise ValueError("a score lacks a metric")
         costs = (self.member_parameters, self.member_flops, self.member_shapes)
         if any(len(own) != len(self.structures) for own in costs):
@@ -104,7 +109,10 @@ def read_result(path: Path, code: Sequence[str] = ()) -> Result:
     """A result file that `write_result` or a run left; `code` names what it may import."""
     fields = read_json(path)
     if is_old(fields.get("recipe", {})):
-        fields = _of_version_0_1(fields)
+        try:
+            fields = _of_version_0_1(fields)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise CorruptFileError(f"{path} is no result of an older version ({error!r})") from None
     with permitted(code, str(path)):
         result: Result = Result.read_back(fields, path)
     return result

@@ -360,7 +360,7 @@ class Classification(ExampleTask):
 
     def margin(self, own: Score, other: Score) -> float:
         """Two standard errors of a difference, as if measured on different examples."""
-        spread = sum(p * (1 - p) for p in (own["error"], other["error"]))
+        spread = sum(max(p * (1 - p), 0) for p in (own["error"], other["error"]))
         return 2 * math.sqrt(spread / max(own.count, 1))
 
     def marginal(self, training: Any, targets: Tensor) -> Tensor | None:
