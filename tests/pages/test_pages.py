@@ -17,7 +17,7 @@ from jinja2 import UndefinedError
 from markupsafe import Markup
 
 from sparsemble.pages import blocks
-from sparsemble.pages.axes import axis, spread_out, tick_label, whole_axis
+from sparsemble.pages.axes import axis, log_axis, spread_out, tick_label, whole_axis
 from sparsemble.pages.charts import (
     Bars,
     Line,
@@ -304,6 +304,8 @@ def test_axes_have_round_ticks_and_cover_the_values():
     nearly = axis([2.30610736, 2.30610737], 0, 1)
     assert len(set(map(tick_label, nearly.ticks))) == len(nearly.ticks) > 2
     assert whole_axis(1, 18, 0, 1).ticks == (1.0, 5.0, 10.0, 15.0)
+    for kind in (axis, log_axis):
+        assert kind([1.0, 5.0, 1e308, -1e308, math.inf], 0, 1) == kind([1.0, 5.0], 0, 1)
     assert len(whole_axis(10**15, 10**15 + 3, 0, 1).ticks) == 4  # and does not count from 0
 
 

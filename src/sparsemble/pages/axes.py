@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 _FLAT = 1e-5
 """Values that differ by less of their size are drawn as one: their ticks would read the same."""
+_ENDLESS = 1e300
+"""No axis reaches further: beyond it there is no room for round numbers."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ def axis(
     >>> axis([0.3, 9.1], 0, 100).ticks
     (0.0, 2.0, 4.0, 6.0, 8.0, 10.0)
     """
-    finite = [value for value in values if math.isfinite(value)] or [0.0, 1.0]
+    finite = [value for value in values if abs(value) < _ENDLESS] or [0.0, 1.0]
     bottom = min(finite) if low is None else low
     top = max(finite) if high is None else high
     if top - bottom < _FLAT * max(abs(top), abs(bottom), 1e-30):
@@ -66,7 +68,7 @@ def log_axis(values: Iterable[float], start: float, end: float) -> Axis:
     >>> log_axis([12, 2500], 0, 100).ticks
     (30.0, 100.0, 300.0, 1000.0)
     """
-    finite = [value for value in values if math.isfinite(value) and value > 0] or [1.0]
+    finite = [value for value in values if 1 / _ENDLESS < value < _ENDLESS] or [1.0]
     low, high = min(finite) / 1.15, max(finite) * 1.15
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for steps in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 7)):
