@@ -7,6 +7,8 @@ OLDEST_EXTRAS := export,tensorboard,search,serve,sklearn,dask,ray,tables
 # One process more than processors, as some tests wait for other processes. Files in their order: the
 # ones with few tests, put last otherwise, are those with the longest.
 WORKERS := $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)')
+# Compiled modules are kept even where an environment asks for none: tests start many processes.
+export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(BIN)/pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo test quick thorough lint oldest bench fuzz kills docs clean

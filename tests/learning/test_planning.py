@@ -26,8 +26,8 @@ pytestmark = pytest.mark.usefixtures("short_trials")
 @pytest.fixture
 def short_trials(monkeypatch):
     """Trials and chains that take a moment."""
-    monkeypatch.setattr(planning, "_FEWEST_STEPS", 60)
-    monkeypatch.setattr(planning, "_MOST_STEPS", 60)
+    monkeypatch.setattr(planning, "_FEWEST_STEPS", 20)
+    monkeypatch.setattr(planning, "_MOST_STEPS", 20)
     monkeypatch.setattr(planning.Planner, "_length", lambda self: 20)
 
 
@@ -153,6 +153,7 @@ def test_trials_that_were_done_are_not_run_again_when_planning_was_stopped(
 
 def test_a_killed_run_for_a_budget_goes_on_without_new_trials(arrays, tmp_path, monkeypatch):
     monkeypatch.setattr("sparsemble.runs.checkpointing.CHECKPOINT_EVERY", 0.0)
+    monkeypatch.setattr(planning.Planner, "_length", lambda self: 5)
     budget = Budget(flops=1.0, parameters=0.7)
     whole = sparsemble.learn(network, arrays, budget=budget)
     for stage in ("chain", "members-2-retrain", "members-1-prune-1"):

@@ -306,6 +306,8 @@ def test_axes_have_round_ticks_and_cover_the_values():
     assert whole_axis(1, 18, 0, 1).ticks == (1.0, 5.0, 10.0, 15.0)
     for kind in (axis, log_axis):
         assert kind([1.0, 5.0, 1e308, -1e308, math.inf], 0, 1) == kind([1.0, 5.0], 0, 1)
+    assert axis([-1.0], 0, 1, low=0.0).low == 0  # also where all lies below what was asked for
+    assert log_axis([1.0, 5.0], 0, 1)(0.0) == 0
     assert len(whole_axis(10**15, 10**15 + 3, 0, 1).ticks) == 4  # and does not count from 0
 
 

@@ -8,11 +8,12 @@ import pytest
 from scenarios import CLASSES
 from sparsemble.data import Text, grammar
 from sparsemble.ensemble import Ensemble
-from sparsemble.errors import InputError
+from sparsemble.errors import CorruptFileError, InputError
 from sparsemble.recipes import load_recipe
 from sparsemble.results import read_result, run_recipe
 from sparsemble.results.curves import course_of, courses_of, draw_courses, result_course
 from sparsemble.runs import RunFolder
+from sparsemble.stages import SampleRecord
 
 
 @pytest.mark.parametrize("run", ["class_run", "text_run", "number_run"])
@@ -111,6 +112,15 @@ def test_a_run_without_samples_says_what_to_do(class_run, tmp_path):
     RunFolder(tmp_path).claim(RunFolder(class_run).recipe())
     with pytest.raises(InputError, match="measured no network yet"):
         course_of(tmp_path)
+
+
+def test_a_sample_before_the_first_step_is_refused(class_run, tmp_path):
+    folder = shutil.copytree(class_run, tmp_path / "run")
+    (folder / "result.json").unlink()
+    trace = RunFolder(folder).chain.part(0)
+    trace.record(SampleRecord("chain", 0, 0, 1, "error", "validation examples", 0.1, 0.1))
+    with pytest.raises(CorruptFileError, match="before the first step"):
+        course_of(folder)
 
 
 def test_the_command_writes_svg_or_html(command, class_run, tmp_path):

@@ -20,8 +20,11 @@ def test_a_record_of_every_kind_survives_the_trace(tmp_path):
     assert [*history.epochs, *history.samples, *history.rollbacks] == records
 
 
-def test_a_line_of_the_trace_with_a_word_for_a_number_is_refused(tmp_path):
+@pytest.mark.parametrize(("epoch", "loss"), [(1, "much"), (10**30, 0.5)])
+def test_a_line_of_the_trace_with_a_word_for_a_number_or_an_absurd_one_is_refused(
+    epoch, loss, tmp_path
+):
     stage = RunFolder(tmp_path).chain
-    stage.part(0).record(EpochRecord("chain", 0, 1, "much", 0.5, "loss", *[0.5] * 5))
+    stage.part(0).record(EpochRecord("chain", 0, epoch, loss, 0.5, "loss", *[0.5] * 5))
     with pytest.raises(CorruptFileError, match="a damaged line"):
         stage.history()

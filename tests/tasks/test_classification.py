@@ -247,3 +247,9 @@ class TestTargets:
         training = Classification().training((np.zeros((3, 2)), np.array([0, 1, 1])), outputs=4)
         assert training.task.class_names == ("0", "1", "2", "3")
         assert training.task.sizes == (2, 4)
+
+
+@pytest.mark.parametrize("shape", [(0,), (-1,), (10**30,)])
+def test_examples_have_a_shape_that_can_be(shape):
+    with pytest.raises(InputError, match="input_shape"):
+        Classification(input_shape=shape)

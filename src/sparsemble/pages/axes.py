@@ -24,9 +24,9 @@ class Axis:
     log: bool = False
 
     def __call__(self, value: float) -> float:
-        """The place of a value."""
+        """The place of a value; by logarithm one that has none lies where the axis begins."""
         low, high, own = (
-            (math.log(v) for v in (self.low, self.high, value))
+            (math.log(v) for v in (self.low, self.high, value if value > 0 else self.low))
             if self.log
             else (self.low, self.high, value)
         )
@@ -52,7 +52,7 @@ def axis(
     top = max(finite) if high is None else high
     if top - bottom < _FLAT * max(abs(top), abs(bottom), 1e-30):
         margin = abs(top) / 10 or 1.0
-        bottom, top = (bottom if low is not None else bottom - margin), top + margin
+        bottom, top = (bottom if low is not None else bottom - margin), max(top, bottom) + margin
     step = round_step((top - bottom) / (most - 1))
     bottom = math.floor(bottom / step + 1e-9) * step if low is None else bottom
     top = math.ceil(top / step - 1e-9) * step if high is None else top

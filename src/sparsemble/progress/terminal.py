@@ -202,13 +202,13 @@ def _can_move(console: Console) -> bool:
 def stage_in_words(stage: str) -> str:
     """What people call a stage: `chain`, `retrain`, `prune-1`, `members-2-retrain`.
 
-    >>> stage_in_words("chain"), stage_in_words("members-2-prune-1")
-    ('sampling', '2 members, training after round 1 of pruning')
+    >>> stage_in_words("chain"), stage_in_words("members-2-prune-1"), stage_in_words("another")
+    ('sampling', '2 members, training after round 1 of pruning', 'another')
     """
     who, whose = "", stage
     if stage.startswith("members-"):
-        _, count, whose = stage.split("-", 2)
+        count, _, whose = stage.removeprefix("members-").partition("-")
         who = "one network, " if count == "1" else f"{count} members, "
     if whose.startswith("prune-"):
         return f"{who}training after round {whose.removeprefix('prune-')} of pruning"
-    return who + _WORDS[whose]
+    return who + _WORDS.get(whose, whose)

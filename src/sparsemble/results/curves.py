@@ -128,6 +128,8 @@ def _course(
     made_of = {"retrained": by_stage.get("pruned") or by_stage["sampled"]}
     if len(by_stage.get("retrained", ())) > len(made_of["retrained"]):
         raise CorruptFileError(f"{source} measured more networks than it was made of")
+    if min(record.step for record in by_stage["sampled"]) < 1:
+        raise CorruptFileError(f"{source} measured a sample before the first step")
     steps = _steps_per_epoch(recipe, by_stage["sampled"])
     stages = tuple(
         StageCourse(

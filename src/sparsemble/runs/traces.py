@@ -19,6 +19,8 @@ from sparsemble.store import parsed_json, read_plain
 
 _LARGEST = 256 << 20
 """Bytes of a file of them: a million records."""
+_MOST = 2**53
+"""Steps, epochs or examples: what is counted is a number that can be drawn."""
 _KINDS: dict[str, type[Record]] = {
     "epoch": EpochRecord,
     "sample": SampleRecord,
@@ -55,6 +57,8 @@ def records_in(file: Path) -> Iterable[Record]:
             fields = parsed_json(text, "a line")
             kind = fields.pop("kind")
             record = _fields_of(kind).validate_python(asdict(_KINDS[kind](**_with_nan(fields))))
+            if any(isinstance(own, int) and abs(own) > _MOST for own in vars(record).values()):
+                raise ValueError
         except (ValueError, TypeError, KeyError, AttributeError):
             raise CorruptFileError(f"{file} has a damaged line: {line[:80]!r}") from None
         yield record

@@ -38,7 +38,7 @@ from sparsemble.data.targets import as_numbers
 from sparsemble.errors import InputError
 from sparsemble.modes import is_captured
 from sparsemble.seeds import derive
-from sparsemble.settings import Names
+from sparsemble.settings import Count, Names
 from sparsemble.tables import TableDataset, TableEncoding, is_table
 from sparsemble.tables.records import as_records, encoded_records
 from sparsemble.tasks.example_files import predicted, scored_rows, scored_table
@@ -61,7 +61,7 @@ class ExampleTask(Task):
 
     feature_names: Names | None = None
     """What the inputs are called; tables are matched by them."""
-    input_shape: SkipJsonSchema[tuple[int, ...] | None] = None
+    input_shape: SkipJsonSchema[tuple[Count, ...] | None] = None
     """Of one example; found in the data."""
     input_parts: SkipJsonSchema[tuple[InputPart, ...] | None] = None
     """What a network is called with, if that is not one array of numbers; found in the data."""
