@@ -54,7 +54,7 @@ def _spoil_lines(file: Path, chance: Random) -> None:
     else:
         try:
             fields = json.loads(lines[number].partition(" ")[2])
-        except ValueError:  # spoiled by an earlier change
+        except (ValueError, RecursionError):  # spoiled by an earlier change
             return
         text = _as_json(spoiled(fields, chance))
         lines[number] = f"{zlib.crc32(text.encode()):08x} {text}"

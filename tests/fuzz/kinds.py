@@ -241,7 +241,8 @@ def _spoil_text(file: Path, chance: Random) -> None:
         elif how == 3:
             lines = (lines * chance.choice((0, 2, 50)))[:300] or [""]
             number = 0
-        lines[number] = chance.choice((",", ",", ",", ";", " ")).join(cells)
+        line = chance.choice((",", ",", ",", ";", " ")).join(cells)
+        lines[number] = line[: 1 << 19]  # there may be 300 of it
     encoding = chance.choice(("utf-8", "utf-8", "utf-8", "utf-16", "latin-1"))
     file.write_bytes("\n".join(lines).encode(encoding, "replace"))
 
