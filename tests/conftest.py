@@ -36,11 +36,29 @@ torch.set_num_threads(1)
 # So have the processes that tests start: two threads that wait for each other on a busy processor
 # do so by turning in circles, and take ten times as long as one.
 os.environ["OMP_NUM_THREADS"] = "1"
+# Ray's processes give way to all others: beside other tests they would hardly get on.
+os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112
+
+_LONGEST = (
+    "test_engines.py",
+    "test_zoo_is_exact.py",
+    "test_onnx_files.py",
+    "test_planning.py",
+    "test_team.py",
+    "test_scikit_learn.py",
+    "test_traced_runs.py",
+)
+"""Files that take longest, by their names."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
     # `posteriors` declares its states in a way that its own dependency deprecates.
     config.addinivalue_line("filterwarnings", "ignore:The Tensor default:FutureWarning")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes longest, so that no process is left alone with it in the end."""
+    items.sort(key=lambda item: item.path.name not in _LONGEST)
 
 
 @pytest.fixture(autouse=True)
