@@ -113,7 +113,8 @@ def causal() -> TransformerLanguageModel:
     return TransformerLanguageModel(234, 16, context=6, layers=1, heads=2, dropout=0.1)
 
 
-@pytest.mark.parametrize("at", [("chain", 26, 0), pytest.param(("retrain", 8, 1), marks=MORE)])
+@pytest.mark.thorough  # traced networks and language models go on like that elsewhere
+@pytest.mark.parametrize("at", [("chain", 26, 0), ("retrain", 8, 1)])
 def test_a_traced_network_that_reads_words_again_goes_on_to_the_same_bits(
     corpus, tmp_path, monkeypatch, at
 ):

@@ -37,7 +37,8 @@ different = pytest.mark.parametrize(
     "kind",
     [
         pytest.param(kind, marks=pytest.mark.thorough)
-        if kind in ("numbers with learned noise", "two inputs", "a Transformer")
+        if kind
+        in ("numbers with learned noise", "two inputs", "a Transformer", "a bidirectional GRU")
         else kind
         for kind in KINDS
     ],

@@ -67,8 +67,8 @@ def as_given(kind: str, inputs: dict[str, np.ndarray]) -> Any:
 
 
 TEXTS = ("an LSTM language model", "a Transformer language model")
-SIMILAR = ("a Transformer",)
-"""To a language model that is exported as well."""
+SIMILAR = ("a Transformer", "a bidirectional GRU", "numbers with learned noise")
+"""To another that is exported as well."""
 Exported = Callable[[str], tuple[Ensemble, Path]]
 
 

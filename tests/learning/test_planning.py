@@ -121,6 +121,7 @@ def test_inputs_are_perturbed_in_trials_chain_and_retraining(arrays):
     assert recipe.retrain.augment == InputDropout(share=0.1)
 
 
+@pytest.mark.thorough  # so do trials that were stopped
 def test_the_same_seed_finds_the_same_settings(arrays):
     assert sparsemble.plan(network, arrays, Budget(flops=1.0)) == planned()
 

@@ -269,7 +269,11 @@ def test_too_few_examples_are_refused(inputs):
         describe(fresh(Pictures), *inputs)
 
 
-@pytest.mark.parametrize("wrapped", [False, True], ids=["loader", "torch dataset"])
+@pytest.mark.parametrize(
+    "wrapped",
+    [False, pytest.param(True, marks=pytest.mark.thorough)],
+    ids=["loader", "torch dataset"],
+)
 def test_the_classes_of_a_loader_are_the_outputs_of_a_network_of_ones_own(arrays, wrapped):
     data = torch.utils.data.TensorDataset(*(torch.as_tensor(part) for part in arrays))
     if wrapped:

@@ -34,7 +34,7 @@ def traced_model(name: str) -> tuple[nn.Module, Traced]:
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=pytest.mark.thorough if name == "ConvNeXt" else ())
+        pytest.param(name, marks=pytest.mark.thorough if name in ("ConvNeXt", "Llama") else ())
         for name in EXPECTED
     ],
 )
