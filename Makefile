@@ -20,7 +20,7 @@ test: lint
 	$(PYTEST) -m 'not thorough'
 
 quick: lint
-	$(PYTEST) -m 'not slow and not thorough'
+	$(PYTEST) -m 'not slow and not thorough' --numprocesses auto
 
 # All tests, also those that show more of what another one shows.
 thorough: lint
@@ -29,13 +29,13 @@ thorough: lint
 lint: $(VENV)/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	MYPY_NUM_WORKERS=auto $(BIN)/mypy
 	$(BIN)/lint-imports
 
-# The quick tests with the oldest versions of everything that may be installed.
+# The tests of the library with the oldest versions of everything that may be installed.
 oldest: $(OLDEST)/installed
 	$(OLDEST)/bin/sparsemble --help >/dev/null
-	$(OLDEST)/bin/pytest -m 'not slow and not thorough' --numprocesses auto --dist loadfile tests \
+	$(OLDEST)/bin/pytest -m 'not thorough' --numprocesses auto --dist loadfile tests \
 	  --ignore tests/docs --ignore tests/paper --ignore tests/end_to_end \
 	  --ignore tests/test_benchmarks.py
 

@@ -30,12 +30,10 @@ def test_the_chain_that_is_measured_takes_steps_and_the_products_multiply():
 
 @pytest.mark.parametrize(
     "network",
-    [
-        sequences("words", 5, 8, 1),
-        pytest.param(pictures("pictures", 4, [4], 1), marks=pytest.mark.thorough),
-    ],
+    [sequences("words", 5, 8, 1), pictures("pictures", 4, [4], 1)],
     ids=lambda network: network.name,
 )
+@pytest.mark.thorough
 def test_what_is_measured_of_traced_networks_can_be_called(network, monkeypatch):
     monkeypatch.setattr(timing, "measures", [])
     monkeypatch.setattr(traced, "BATCHES", (2,))
@@ -49,6 +47,7 @@ def test_what_is_measured_of_traced_networks_can_be_called(network, monkeypatch)
     assert len(traced.small_networks()) == 12
 
 
+@pytest.mark.slow
 def test_what_is_measured_of_deployed_ensembles_can_be_called(monkeypatch):
     monkeypatch.setattr(timing, "measures", [])
     monkeypatch.setattr(deployed, "BATCHES", ((2, 1, 1),))
@@ -74,6 +73,7 @@ def test_the_grid_has_as_many_points_as_the_search_has_trials_in_the_same_ranges
     space.check()
 
 
+@pytest.mark.thorough
 def test_what_is_measured_of_a_service_can_be_asked(monkeypatch, capsys):
     monkeypatch.setattr(timing, "measures", [])
     for name, few in (("CLIENTS", 4), ("REQUESTS", 20), ("ROWS", (2,)), ("_DIRECT", 2)):

@@ -123,6 +123,7 @@ def plainly(make: Callable[[], nn.Module]) -> list[bytes]:
     return bits(learn(make, examples(), short()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "mode"),
     [

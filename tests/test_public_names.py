@@ -28,6 +28,7 @@ def test_a_name_that_does_not_exist_is_an_attribute_error():
         _ = sparsemble.lern
 
 
+@pytest.mark.slow
 def test_every_package_is_an_attribute_without_an_import_of_its_own():
     script = "import sys, sparsemble; [getattr(sparsemble, name) for name in sys.argv[1:]]"
     subprocess.run([sys.executable, "-c", script, *PACKAGES], check=True)

@@ -32,6 +32,7 @@ def run(tmp_path, monkeypatch, command):
     sys.modules.pop("careful", None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [

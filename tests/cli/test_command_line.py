@@ -64,6 +64,7 @@ def test_every_command_shows_an_example(command):
     assert f"Example: sparsemble {command}" in " ".join(answer.output.split())
 
 
+@pytest.mark.slow
 def test_learn_leaves_a_run_folder_and_goes_on_in_it(tmp_path, command):
     arguments = ("learn", "digits", "--out", str(tmp_path / "run"), *QUICK)
     code, out, _ = command(*arguments)
@@ -131,6 +132,7 @@ def test_a_diverging_chain_exits_with_3(tmp_path, command):
     assert "lower the learning rate" in err
 
 
+@pytest.mark.slow
 def test_a_damaged_checkpoint_exits_with_2(tmp_path, command):
     arguments = ("learn", "digits", "--out", str(tmp_path / "run"), *QUICK)
     command(*arguments)
@@ -185,6 +187,7 @@ def test_a_recipe_file_of_ones_own_works_the_same(tmp_path):
         load_recipe(path)
 
 
+@pytest.mark.slow
 def test_search_measures_validation_data_and_writes_one_file(tmp_path, command):
     plan = tmp_path / "plan.toml"
     plan.write_text(

@@ -21,6 +21,7 @@ TINY = {
 }
 
 
+@pytest.mark.slow
 def test_a_language_model_is_learned_and_sampled_from_the_command_line(tmp_path, command):
     small = {key: value for key, value in TINY.items() if key != "data.name"}
     code, out, err = command(

@@ -51,6 +51,7 @@ def ascii_terminal() -> io.TextIOWrapper:
     return io.TextIOWrapper(io.BytesIO(), "ascii", errors="strict")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -171,6 +172,7 @@ def test_empty_arguments_are_refused_before_anything_happens(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_a_text_may_begin_with_nothing(command, text_run):
     assert command("sample", text_run, "--start", "", "--words", 3)[0] == 0
     assert command("sample", text_run, "--start=", "--words", 3)[0] == 0

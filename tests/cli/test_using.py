@@ -149,6 +149,7 @@ def test_pickled_arrays_are_refused(command, images, tmp_path):
     assert "cannot be read as NPY" in err
 
 
+@pytest.mark.slow
 def test_a_text_gets_its_perplexity_and_next_words(command, text, tmp_path):
     ensemble = Ensemble.load(text / "ensemble")
     words = grammar().vocabulary.decode(grammar().test[:200])
@@ -390,6 +391,7 @@ def test_labels_mean_the_same_in_every_kind_of_file(tmp_path):
         assert named.evaluate(held)["error"] == 0
 
 
+@pytest.mark.slow
 def test_export_writes_a_file_that_predicts_the_same(class_run, tmp_path, command):
     path = tmp_path / "digits.onnx"
     code, out, _ = command("export", class_run, "--out", path, "--members")

@@ -17,6 +17,8 @@ from sparsemble.nets import feedforward
 from sparsemble.stages import prune
 from sparsemble.tasks import Classification
 
+pytestmark = pytest.mark.slow
+
 PAGE = (Path(__file__).parents[2] / "docs" / "deploying.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
 READER = next(block for block in BLOCKS if block.startswith("# reader.py"))

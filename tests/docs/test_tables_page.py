@@ -16,6 +16,7 @@ def test_the_pages_sentences_are_those_of_the_example():
     assert "```\n" + "\n".join(people.found) + "\n```" in PAGE
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("short_plans")
 def test_the_pages_example_runs(tmp_path, monkeypatch, capsys):
     (tmp_path / "examples").symlink_to(ROOT / "examples")

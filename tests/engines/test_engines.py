@@ -26,14 +26,12 @@ from sparsemble.errors import DivergedError, InputError, SparsembleError
 from sparsemble.processes.interrupts import StopRequest
 from sparsemble.stages import Callback
 
+pytestmark = pytest.mark.slow
+
 for module in (some_jobs, small_runs):
     cloudpickle.register_pickle_by_value(module)  # for workers elsewhere
 
-ENGINES = [
-    2,
-    pytest.param("dask", marks=pytest.mark.slow),
-    pytest.param("ray", marks=pytest.mark.slow),
-]
+ENGINES = [2, "dask", "ray"]
 
 
 @pytest.fixture(scope="module", params=ENGINES, ids=str)
@@ -195,7 +193,6 @@ def test_a_run_without_a_folder_can_be_made_elsewhere(arrays, here):
     assert_same(sparsemble.learn(network, arrays, four_chains(), on=1), here, arrays)
 
 
-@pytest.mark.slow
 def test_a_worker_with_another_version_is_refused_and_a_scheduler_that_is_lost_is_told(
     arrays, here, tmp_path, monkeypatch
 ):

@@ -66,6 +66,7 @@ def test_the_interval_is_as_wide_as_the_standard_error_of_paired_differences():
     assert found.is_clear
 
 
+@pytest.mark.slow
 def test_the_interval_holds_the_true_difference_about_as_often_as_it_says():
     own, other = shifted(0.5), shifted(0.0)
     whole = examples(400_000, seed=99)

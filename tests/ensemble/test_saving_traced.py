@@ -23,6 +23,8 @@ from sparsemble.tracing import Traced, describe
 from zoo import CASES
 from zoo.traced import random_masking, traced
 
+pytestmark = pytest.mark.slow
+
 
 class TwoWays(nn.Module):
     """Two layers in both directions over a series."""

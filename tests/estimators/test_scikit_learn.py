@@ -24,6 +24,8 @@ from sparsemble.samplers import Constant, SGLDSettings
 from sparsemble.sklearn import SparseEnsembleClassifier, SparseEnsembleRegressor
 from sparsemble.stages import ChainSettings, PruneSettings, RetrainSettings
 
+pytestmark = pytest.mark.slow
+
 QUICK = Recipe(
     prior=GroupSparse(penalty=1e-4),
     chain=ChainSettings(

@@ -13,6 +13,8 @@ from torch.utils import _pytree as pytree
 
 from deployed_kinds import KINDS
 
+pytestmark = pytest.mark.slow
+
 COUNTS = (4, 1, 600)
 """The first is captured with."""
 
@@ -68,11 +70,16 @@ def test_torch_export_leaves_the_number_of_examples_open(kind):
     [
         "classes",
         "numbers with predicted noise",
-        "two inputs",
         "an LSTM language model",
         *(
             pytest.param(kind, marks=pytest.mark.thorough)
-            for kind in ("pictures", "a Transformer", "a bidirectional GRU", "named inputs")
+            for kind in (
+                "pictures",
+                "a Transformer",
+                "a bidirectional GRU",
+                "two inputs",
+                "named inputs",
+            )
         ),
     ],
 )

@@ -16,6 +16,8 @@ from sparsemble.errors import ExportError
 from sparsemble.export.table_inputs import in_a_column
 from sparsemble.tables.cells import Cells
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 WITHOUT_TORCH = """
 import runpy, sys

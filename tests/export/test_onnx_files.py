@@ -23,6 +23,8 @@ from sparsemble.export import checking, onnx
 from sparsemble.nets import feedforward
 from sparsemble.tasks import Classification, ExampleTask
 
+pytestmark = pytest.mark.slow
+
 CLOSE = 1e-5
 
 

@@ -206,6 +206,7 @@ class TestAWeightThatAUnitOwnsTwice:
         torch.testing.assert_close(gradients[E], torch.ones(3, 2, dtype=torch.float64))
 
 
+@pytest.mark.slow
 @settings(max_examples=90)
 @given(
     st.sampled_from(GROUPINGS),

@@ -14,6 +14,8 @@ from sparsemble.recipes.baselines import dense_recipe
 from sparsemble.stages import PruneSettings, Sample
 from sparsemble.structure import Layout
 
+pytestmark = pytest.mark.slow
+
 LAYOUT = Layout((), (), ())
 NETWORK = nn.Linear(1, 1)
 

@@ -13,6 +13,8 @@ import sparsemble
 from small_runs import KillAt, Killed, network, predictions, recipe
 from sparsemble.errors import InputError
 
+pytestmark = pytest.mark.slow
+
 
 class Rows(Dataset):
     """A torch data set of one's own, that makes every example when it is asked for."""

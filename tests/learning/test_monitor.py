@@ -20,6 +20,8 @@ from sparsemble.runs import RunFolder
 from sparsemble.stages import Callback, EpochRecord, History, Rollback, Sample
 from sparsemble.tasks import Classification
 
+pytestmark = pytest.mark.slow
+
 QUICK = {"chain.chains": 2, "chain.epochs": 6, "chain.burn_in": 2, "chain.interval": 2}
 TEXT = {
     "network.hidden": [12],

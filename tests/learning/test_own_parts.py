@@ -17,6 +17,8 @@ from sparsemble.samplers import Sampler, SamplerSettings, SGLDSettings
 from sparsemble.stages import ChainSettings, RetrainSettings
 from sparsemble.structure import Family, Layout, Role
 
+pytestmark = pytest.mark.slow
+
 
 class Cubic(ElementwisePrior):
     """`p(θ) ∝ exp(−rate·Σ|θ|³)`: no prior of the library."""

@@ -20,7 +20,7 @@ from sparsemble.priors import GroupSparse
 from sparsemble.samplers import Constant
 from sparsemble.stages.unit_pruning import least_flops
 
-pytestmark = pytest.mark.usefixtures("short_trials")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("short_trials")]
 
 
 @pytest.fixture
@@ -152,6 +152,7 @@ def test_trials_that_were_done_are_not_run_again_when_planning_was_stopped(
         sparsemble.plan(network, arrays, Budget(flops=1.0), seed=1, folder=tmp_path)
 
 
+@pytest.mark.thorough  # `test_budget_runs.py` resumes one as well
 def test_a_killed_run_for_a_budget_goes_on_without_new_trials(arrays, tmp_path, monkeypatch):
     monkeypatch.setattr("sparsemble.runs.checkpointing.CHECKPOINT_EVERY", 0.0)
     monkeypatch.setattr(planning.Planner, "_length", lambda self: 5)

@@ -14,6 +14,8 @@ from sparsemble.errors import InputError
 from sparsemble.tasks import Classification
 from sparsemble.tasks.sections.classification import sections
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = 80
 
 
@@ -80,7 +82,9 @@ def undisturbed(request):
     return kind, data(), sparsemble.learn(fresh(kind), data(), short(), baseline=1)
 
 
-@pytest.mark.parametrize("at", [("chain", 13), ("retrain", 5)])
+@pytest.mark.parametrize(
+    "at", [("chain", 13), pytest.param(("retrain", 5), marks=pytest.mark.thorough)]
+)
 def test_a_run_killed_anywhere_resumes_to_the_same_bits(undisturbed, tmp_path, monkeypatch, at):
     kind, data, whole = undisturbed
     monkeypatch.setattr("sparsemble.runs.checkpointing.CHECKPOINT_EVERY", 0.0)

@@ -18,6 +18,8 @@ from sparsemble.learning.rehearsal import rehearse_augmentation
 from sparsemble.nets import LanguageModel
 from sparsemble.tasks import Classification, LanguageModelling
 
+pytestmark = pytest.mark.slow
+
 
 def in_short_floats(*stages):
     """The recipe with autocast in these stages."""

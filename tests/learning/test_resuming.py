@@ -14,6 +14,8 @@ from sparsemble.runs import RunFolder
 from sparsemble.samplers import Constant, SGLDSettings
 from sparsemble.stages import Callback, ChainSettings, DivergenceSettings, PruneSettings
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def whole(arrays):

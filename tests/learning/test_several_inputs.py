@@ -16,6 +16,8 @@ from sparsemble.programs import Program
 from sparsemble.stages import PruneSettings
 from sparsemble.tasks import Classification, Regression
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = 80
 
 thorough = pytest.mark.thorough

@@ -27,6 +27,8 @@ from sparsemble.stages import (
     Rollback,
 )
 
+pytestmark = pytest.mark.slow
+
 DENSE = 2 * (8 * 24 + 24 * 3)
 """FLOPs of the small network for one of the 300 examples."""
 

@@ -21,6 +21,8 @@ from sparsemble.structure import narrowed, survivors
 from sparsemble.structure.groupings import grouped
 from sparsemble.tracing import describe, described
 
+pytestmark = pytest.mark.slow
+
 LAST_STEP = ("chain", 230)
 
 

@@ -31,6 +31,8 @@ from sparsemble.priors import GroupSparse
 from sparsemble.samplers import SGLD, Constant
 from sparsemble.stages import PruneSettings, RetrainSettings
 
+pytestmark = pytest.mark.slow
+
 DATA = blobs()
 BATCHES = batches_of(DATA)
 PRIOR = GroupSparse(penalty=1e-3)

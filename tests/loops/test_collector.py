@@ -164,6 +164,7 @@ class TestBinding:
         with pytest.raises(InputError, match="a Tensor does not describe a network"):
             Collector(network, torch.ones(2), torch.optim.SGD(network.parameters()), interval=1)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("wrap", [nn.DataParallel, torch.compile], ids=["parallel", "compiled"])
     def test_a_network_that_is_not_the_one_traced_is_refused(self, wrap):
         network = small_network()

@@ -8,6 +8,8 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import sparsemble
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def data():
@@ -42,7 +44,6 @@ def test_a_loop_of_lightning_s(data, monkeypatch):
     assert ensemble.evaluate(data[1])["error"] < 0.07
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shorter", "error"), [(4, 0.3), pytest.param(1, 0.08, marks=pytest.mark.thorough)]
 )

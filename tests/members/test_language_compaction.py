@@ -128,6 +128,7 @@ def test_any_compacted_language_model_gives_the_masked_ones_logits(data, network
     assert member.dense_cost.parameters == sum(mask.numel() for mask in masks.values())
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(st.data(), language_models())
 def test_compacting_a_compact_language_model_again_changes_nothing(data, network):

@@ -14,6 +14,8 @@ from sparsemble.tracing.checking import random_masks
 from zoo import CASES
 from zoo.traced import in_double, traced
 
+pytestmark = pytest.mark.slow
+
 
 def members_of(found: Traced, count: int = 3) -> list[Member]:
     """Programs of one network, each with weights, statistics and units of its own."""
@@ -48,7 +50,6 @@ def of_case(name: str) -> tuple[list[Member], torch.Tensor]:
     [
         "mlp",
         "vgg_bn",
-        "mobilenet",
         "group_norm",
         "instance_norm",
         "encoder_sdpa",
@@ -56,7 +57,7 @@ def of_case(name: str) -> tuple[list[Member], torch.Tensor]:
         "own_parameters",
         *(
             pytest.param(n, marks=pytest.mark.thorough)
-            for n in ("resnet", "shufflenet", "gpt_tied")
+            for n in ("resnet", "shufflenet", "gpt_tied", "mobilenet")
         ),
     ],
 )

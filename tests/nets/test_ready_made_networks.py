@@ -65,6 +65,7 @@ def made(name: str) -> tuple[nn.Module, Tensor]:
     return make().double(), data()
 
 
+@pytest.mark.slow
 @every
 @pytest.mark.parametrize("training", [False, True])
 def test_it_can_be_traced_with_one_input_and_output_and_the_trace_computes_the_same(name, training):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
 import torch
 from torch import nn
 
@@ -42,5 +43,6 @@ def test_afterwards_layers_are_initialised_again():
     assert torch.equal(first, torch.randn(3, 2))
 
 
+@pytest.mark.slow
 def test_the_first_language_model_loads_without_torchs_compiler(text_run):
     subprocess.run([sys.executable, "-c", LOADING, str(text_run)], check=True)

@@ -51,6 +51,7 @@ def test_a_row_that_is_not_there_is_told():
         paper_recipe("ptb-large-sgd-10")
 
 
+@pytest.mark.slow
 def test_a_row_can_be_had_as_a_recipe_file(tmp_path):
     name = "ptb-small-sgld-gsp-pr-iss-4"
     command = [sys.executable, "-m", "paper.recipes", name]

@@ -48,6 +48,7 @@ def listening():
     signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("at", [("chain", 20), ("retrain", 5)])
 def test_a_signal_stops_after_the_next_step_and_loses_nothing(

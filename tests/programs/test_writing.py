@@ -91,6 +91,7 @@ def test_numbers_that_json_has_not_come_back() -> None:
     assert math.isnan(step.arguments[2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gpt_tied", "bilstm_states", "group_norm", "named_outputs"])
 def test_a_traced_network_comes_back_and_computes_the_same_bits(name: str) -> None:
     _, found = traced(CASES[name])

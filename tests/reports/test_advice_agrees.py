@@ -75,6 +75,7 @@ def measured(chance: random.Random, recipe) -> tuple[Finding, ...]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "changes"), RECIPES)
 def test_no_setting_is_moved_twice_and_all_changes_together_can_be_followed(name, changes):
     recipe = load_recipe(name, changes)

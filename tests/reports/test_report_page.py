@@ -31,6 +31,8 @@ from sparsemble.tasks.sections.classification import calibration, confusions, do
 from sparsemble.tasks.sections.language import reading, sample_text
 from sparsemble.tasks.sections.text_facts import TextFacts, text_facts
 
+pytestmark = pytest.mark.slow
+
 VOID = {"br", "hr", "img", "input", "link", "meta"}
 
 

@@ -133,6 +133,7 @@ def test_the_last_stage_is_the_ensemble_the_result_measured(class_run, image_fac
     assert mean == pytest.approx(100 * score.of_a_member("error"))
 
 
+@pytest.mark.slow
 def test_perplexities_of_samples_are_those_of_streams_read_one_by_one(text_run, text_facts):
     corpus = grammar()
     valid, network = corpus.validation, load_recipe("grammar", TEXT).network.build(234, 234)
@@ -518,6 +519,7 @@ def test_a_baseline_in_the_folder_is_what_the_run_is_held_against(text_run, tmp_
     assert summary.reference == pytest.approx(math.exp(grammar().true_nll["test"]))
 
 
+@pytest.mark.slow
 def test_a_baseline_of_other_data_is_not_compared(text_run, tmp_path):
     folder = shutil.copytree(text_run, tmp_path / "run")
     run_recipe(load_recipe("grammar", TEXT | {"data.portion": 0.04}), folder / "baseline")

@@ -80,6 +80,7 @@ def test_chains_follow_each_other_and_members_stand_where_their_samples_were_tak
     assert course_of(tmp_path).final.epochs == (2, 4, 4 + 2, 4 + 4)
 
 
+@pytest.mark.slow
 def test_of_a_run_that_chose_its_members_those_are_drawn(tmp_path):
     quick = {"chain.epochs": 16, "chain.burn_in": 4, "chain.interval": 2, "chain.chains": 1}
     result = run_recipe(load_recipe("digits-budget", {**quick, "retrain.epochs": 1}), tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from rich.console import Console
 
 from sparsemble.ensemble.cost import EnsembleCost
@@ -34,6 +35,7 @@ def test_differences_come_with_their_standard_error():
     )
 
 
+@pytest.mark.slow
 def test_a_repeat_learns_within_the_budget(short_recipes, monkeypatch):
     monkeypatch.setattr("sparsemble.recipes.files._BUILTIN", short_recipes)
     table, _ = demonstrate(Console(quiet=True), repeats=1)

@@ -80,6 +80,7 @@ def test_what_was_not_set_aside_for_all_is_not_chosen_by(runs, class_run, tmp_pa
     assert merge_runs([class_run, copy]).held is None  # nothing is chosen
 
 
+@pytest.mark.slow
 def test_runs_that_set_aside_by_their_seeds_have_seen_each_others_examples(tmp_path):
     quick = {
         "chain.epochs": 2,

@@ -24,6 +24,7 @@ def whole(tmp_path_factory):
     return saved_ensemble(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("writes", [1, 2, 4, 7])
 def test_a_full_disk_stops_the_run_and_loses_nothing(writes, tmp_path, whole, monkeypatch):
     done = 0

@@ -64,6 +64,7 @@ def content(folder: Path) -> dict[str, bytes | None]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", PLACES)
 def test_a_link_inside_a_run_is_named_and_not_followed(place, whole, tmp_path, command):
     run, outside = tmp_path / "run", tmp_path / "outside"

@@ -119,6 +119,7 @@ def test_sghmc_has_the_stationary_covariance_of_its_recursion(noise, temperature
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("noise", "temperature"), [("gaussian", 0.3), ("rademacher", 1.0)])
 def test_psgld_has_the_target_variance_within_ten_percent_at_very_different_curvatures(
     noise, temperature
@@ -268,6 +269,7 @@ class TestMiniBatchRegression:
         assert moments[1, 2] == pytest.approx(problem.posterior_mean)
         problem.check(theta, moments)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "noise", ["gaussian", pytest.param("rademacher", marks=pytest.mark.thorough)]
     )

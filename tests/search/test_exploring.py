@@ -26,6 +26,8 @@ from sparsemble.search.trials import Trial, Unfinished
 from sparsemble.search.watching import Abandoned
 from sparsemble.store import read_json
 
+pytestmark = pytest.mark.slow
+
 TINY = {
     "network.hidden": [[12]],
     "chain.chains": [1],
@@ -213,7 +215,6 @@ def test_a_job_is_abandoned_at_the_record_that_is_found_hopeless(tmp_path):
     assert outcome.scores == whole.scores  # what was abandoned can be gone on with
 
 
-@pytest.mark.slow
 def test_a_job_elsewhere_is_abandoned_and_the_next_of_its_chain_is_not(processes, tmp_path):
     changes = {key: value[0] for key, value in TINY.items()}
     endless, short = (
@@ -231,7 +232,6 @@ def test_a_job_elsewhere_is_abandoned_and_the_next_of_its_chain_is_not(processes
     assert found[short].scores == here.scores
 
 
-@pytest.mark.slow
 def test_a_search_that_is_killed_goes_on_and_draws_the_same_front(explored, command, tmp_path):
     _, whole = explored
     file = as_toml(search(), tmp_path / "search.toml")
@@ -260,7 +260,6 @@ def test_a_search_that_is_killed_goes_on_and_draws_the_same_front(explored, comm
         assert (point["changes"], nll) == expected[point["trial"]]
 
 
-@pytest.mark.slow
 def test_trials_side_by_side_are_as_many_and_follow_from_the_seed(processes, tmp_path):
     plan = search(trials=2)
     trials = list(explore(plan, Workplace(tmp_path / "work", processes)))

@@ -41,6 +41,7 @@ def done(tmp_path_factory):
     return folder, jobs, results
 
 
+@pytest.mark.slow
 def test_recipes_that_differ_after_the_chain_share_it(done):
     folder, jobs, results = done
     chains = [path for path in (folder / "work").iterdir() if path.name.startswith("chain-")]

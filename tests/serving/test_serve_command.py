@@ -74,6 +74,7 @@ def command_running(*arguments):
         process.communicate()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_the_command_serves_throws_away_what_is_too_large_and_ends_by_ctrl_c(tmp_path):
     ensemble = classes()

@@ -151,6 +151,7 @@ def test_what_was_never_seen_may_be_ignored(serving):
     assert set(found["probabilities"]) == {"low", "high"}
 
 
+@pytest.mark.slow
 def test_several_inputs_come_by_place_or_by_name(serving):
     left, right = torch.randn(2, 3, 4)
     rows = [[a, b] for a, b in zip(left.tolist(), right.tolist(), strict=True)]
@@ -181,6 +182,7 @@ def test_texts_are_gone_on_with(serving):
         assert [*row["probabilities"].values()] == pytest.approx([p for _, p in wanted], abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KINDS)
 def test_ensembles_of_every_kind_have_a_page_that_can_be_answered(serving, name):
     client = serving(kind(name))

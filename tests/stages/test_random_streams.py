@@ -76,6 +76,7 @@ class InTurn(Callback):
         self._barrier.wait(_PATIENCE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "data"), [(with_dropout, rows), (with_dropout, loader), (Traced, rows)]
 )

@@ -345,6 +345,7 @@ def assert_same(left: Sequence[Sample], right: Sequence[Sample]) -> None:
             assert torch.equal(tensor, other.parameters[name])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [SGLDSettings, SGHMCSettings, PSGLDSettings])
 @pytest.mark.parametrize(
     "stop",
@@ -367,6 +368,7 @@ def test_a_chain_killed_anywhere_resumes_to_the_same_bits(batches, kind, stop):
     assert_same(again, whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "every"), [(1, 5), (2, 1), (3, 5)])
 def test_a_chain_killed_while_it_sheds_resumes_to_the_same_bits(batches, number, every):
     whole = run(batches, settings(), seed=3)
@@ -523,6 +525,7 @@ def text_run(grouping: str, chosen: ChainSettings, callback: Callback | None = N
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("grouping", "lr"), [("iss", 0.5), ("tied", 0.5)])
 def test_a_language_model_sheds_and_resumes_to_the_same_bits(grouping, lr):
     chosen = settings(schedule=Constant(lr=lr), clip=5.0)

@@ -39,6 +39,7 @@ def descended(
     return seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", ["gaussian", "rademacher"])
 @pytest.mark.parametrize("every", [1, 5])
 def test_the_stationary_variance_of_the_split_scheme_is_that_of_its_closed_form(every, noise):

@@ -268,6 +268,7 @@ def gradient_of(terms: GroupTerms, tensors: Mapping[str, Tensor], scale: float) 
     return gradients
 
 
+@pytest.mark.slow
 @settings(max_examples=70)
 @given(overlapping_families(), st.integers(0, 2), st.integers(0, 1000))
 def test_penalty_and_gradient_equal_autograds_on_any_families(family, zeroed, seed):
@@ -314,6 +315,7 @@ def test_shrinking_multiplies_a_weight_by_what_each_of_its_groups_leaves(
         assert torch.equal(tensor == 0, expected[name] == 0)
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(overlapping_families(), st.integers(0, 1000))
 def test_members_stacked_along_a_leading_dimension_are_kept_apart(family, seed):

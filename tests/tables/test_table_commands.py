@@ -48,6 +48,7 @@ def number_run(tmp_path_factory):
     return learned_in(folder, f"--table={PEOPLE}", "--target=hours")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("short_plans")
 def test_a_table_alone_is_enough(tmp_path, command, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -165,6 +165,7 @@ CELLS = {
 }
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_any_table_is_the_same_in_every_library_and_for_any_order_of_columns(data):
     rows = data.draw(st.integers(4, 12))

@@ -73,6 +73,7 @@ def test_rows_are_classified_as_all_at_once(tmp_path, kind):
         assert scored(ensemble, path) == ensemble.evaluate((inputs, labels))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_numbers_are_predicted_as_all_at_once(tmp_path, kind):
     ensemble, inputs = regressors(), numbers()
@@ -190,6 +191,7 @@ def test_a_file_can_be_scored_again(tmp_path):
     assert ensemble.evaluate(held) == ensemble.evaluate(held)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["csv", "npy", "npz", "table.csv", "parquet", "txt"])
 def test_memory_does_not_grow_with_a_file(tmp_path, kind, monkeypatch):
     monkeypatch.setattr("sparsemble.data.arrays.AT_ONCE", 512)

@@ -68,6 +68,7 @@ def test_the_score_is_that_of_the_averaged_probabilities(streams, grouping):
     assert found.members["perplexity"] == pytest.approx(alone)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("grouping", ["untied", "tied"])
 def test_index_lists_read_and_write_the_same_text(grouping, monkeypatch):
     chosen, tokens = ensemble(grouping=grouping, sparsity=0.8), text(300)
@@ -176,6 +177,7 @@ def test_a_temperature_near_zero_takes_the_most_probable_word(temperature):
     assert list(generate(chosen, 12, start=["a"], temperature=temperature)) == said[1:]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("temperature", [1.0, 0.5])
 def test_words_are_drawn_from_the_mean_probabilities_to_the_power_of_one_over_temperature(
     temperature,

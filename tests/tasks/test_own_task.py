@@ -128,6 +128,7 @@ def test_a_task_of_ones_own_is_learned_and_better_than_a_constant(counts):
     assert len(score.curve["nll"]) == len(ensemble) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("stage", "step"), [("chain", 150), ("retrain", 30)])
 def test_a_killed_run_of_it_is_resumed_to_the_same_bits(counts, command, tmp_path, stage, step):
     whole, killed = tmp_path / "whole", tmp_path / "killed"

@@ -167,6 +167,7 @@ def test_predictions_are_in_the_targets_own_units():
 # --- noise -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_learned_noise_is_the_variance_that_the_data_have():
     # 2000 examples: the variance of the noise is known to 3 %, four times that is allowed.
     inputs, targets = lines(2000)
@@ -182,6 +183,7 @@ def test_learned_noise_is_the_same_for_all_inputs(one):
     assert bool((variances == variances[:, :1]).all())
 
 
+@pytest.mark.slow
 def test_predicted_noise_follows_the_inputs():
     # The deviation is 0.2 where the first feature is negative, and 2 where it is not.
     generator = np.random.default_rng(2)
@@ -382,6 +384,7 @@ def test_a_loaders_targets_are_standardised_by_one_pass(given, targets):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("watched", ["arrays", "dataset", "loader"])
 def test_data_sets_and_loaders_are_learned_from_and_watched(watched):
     inputs, numbers = lines()

@@ -39,6 +39,7 @@ def test_what_is_left_of_a_masked_network_computes_the_same_at_other_lengths(cas
             assert difference(expected, found) < 1e-10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [4, 8, 9])
 def test_lengths_for_which_the_network_is_another_are_refused(length: int) -> None:
     program = describe(OtherWhenLong(), torch.randn(3, 7, 4)).program

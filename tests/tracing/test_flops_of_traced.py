@@ -17,6 +17,8 @@ from sparsemble.structure import Layout, Role
 from zoo import CASES, Case
 from zoo.traced import in_double, seeded, traced
 
+pytestmark = pytest.mark.slow
+
 SOME = (
     "plain_cnn",
     "vgg_bn",

@@ -13,14 +13,14 @@ from sparsemble.structure.groupings import grouped
 from zoo import CASES
 from zoo.traced import in_double, traced
 
+pytestmark = pytest.mark.slow
+
 SOME = (
     "plain_cnn",
     "flat_batch_norm",
-    "mobilenet",
     "shufflenet",
     "group_norm",
     "encoder_sdpa",
-    "llama",
     "mha_self",
     "bilstm_stacked_mean",
     "gru_residual",
@@ -28,7 +28,10 @@ SOME = (
     "fourier_features",
     "low_rank",
 )
-some = pytest.mark.parametrize("name", [*SOME, pytest.param("unet", marks=pytest.mark.thorough)])
+MORE = ("llama", "mobilenet", "unet")
+some = pytest.mark.parametrize(
+    "name", [*SOME, *(pytest.param(name, marks=pytest.mark.thorough) for name in MORE)]
+)
 
 
 def owned(slot: Slot, size: int, unit: int) -> list[int]:

@@ -96,6 +96,7 @@ WORDS = ("embedding.weight", 0, Role.CONSUMER, 1, 1, 0)
 """That the words are read by their table is said by hand, and has no consequence."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shared", [False, True], ids=["plain", "shared"])
 @pytest.mark.parametrize("hidden", [(5,), (7, 5), (8, 7, 6)], ids=str)
 def test_language_models_have_the_same_slots(hidden: tuple[int, ...], shared: bool) -> None:

@@ -9,6 +9,8 @@ from sparsemble.tracing import describe, exporting
 from sparsemble.tracing.describe import trace
 from zoo import CASES
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_length_that_only_export_asked_about_is_read() -> None:
     case = CASES["gpt_tied"]

@@ -15,6 +15,8 @@ pytest.importorskip("transformers", reason="models of others: pip install 'spars
 
 import models_of_others as others
 
+pytestmark = pytest.mark.slow
+
 EXPECTED = {
     "BERT classifier": "8 heads, 64 units",
     "GPT-2": "8 heads, 48 units",
@@ -23,6 +25,8 @@ EXPECTED = {
     "ConvNeXt": "80 units",
 }
 """What may go from a few that differ most; `benchmarks/models_of_others.py` goes through all."""
+SIMILAR = ("ConvNeXt", "Llama", "Whisper classifier")
+"""To networks of the zoo."""
 
 
 @functools.cache
@@ -34,7 +38,7 @@ def traced_model(name: str) -> tuple[nn.Module, Traced]:
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=pytest.mark.thorough if name in ("ConvNeXt", "Llama") else ())
+        pytest.param(name, marks=pytest.mark.thorough if name in SIMILAR else ())
         for name in EXPECTED
     ],
 )

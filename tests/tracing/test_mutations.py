@@ -24,6 +24,8 @@ from sparsemble.tracing.walk import Walk
 from zoo import CASES, Case
 from zoo.traced import EQUAL, KINDS, RATES, random_masking, removable, seeded
 
+pytestmark = pytest.mark.slow
+
 Patch = pytest.MonkeyPatch
 Break = Callable[[Patch], None]
 

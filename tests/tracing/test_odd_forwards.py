@@ -15,6 +15,8 @@ from sparsemble.errors import InputError
 from sparsemble.programs.writing import blueprint_from_json, blueprint_to_json
 from sparsemble.tracing import describe
 
+pytestmark = pytest.mark.slow
+
 
 class Odd(nn.Module):
     """Two layers, and something between them."""

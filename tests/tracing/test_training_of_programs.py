@@ -15,6 +15,8 @@ from sparsemble.tracing import describe
 from zoo import CASES
 from zoo.traced import difference, outputs_of, random_masking, seeded, traced
 
+pytestmark = pytest.mark.slow
+
 SOME = (
     "vgg_bn",
     "mobilenet",
@@ -224,7 +226,6 @@ def _double(x: Tensor) -> Tensor:
     return x.double() if x.is_floating_point() else x
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler")
 @pytest.mark.parametrize("name", ["conv_prelu", pytest.param("tagger", marks=pytest.mark.thorough)])
 def test_a_program_can_be_compiled_and_then_learns_the_same(name: str) -> None:

@@ -29,16 +29,19 @@ from zoo.traced import (
 
 def of_cases(cases: Iterable[Case]) -> pytest.MarkDecorator:
     """For every test network, the large ones where there is time."""
+
+    def marks(case: Case) -> Any:
+        if case.name in LARGE:
+            return thorough
+        return () if case.name in WELL_KNOWN else pytest.mark.slow
+
     return pytest.mark.parametrize(
-        "case",
-        [
-            pytest.param(case, id=case.name, marks=thorough if case.name in LARGE else ())
-            for case in cases
-        ],
+        "case", [pytest.param(case, id=case.name, marks=marks(case)) for case in cases]
     )
 
 
 thorough = pytest.mark.thorough
+WELL_KNOWN = ("mlp", "plain_cnn", "flat_batch_norm", "lstm_last", "gru_residual", "encoder_sdpa")
 every = of_cases(CASES.values())
 FEW = (("weights", 0.6), ("units", 0.2), ("units", 0.95), ("both", 0.6))
 """Which weights go, and how many: maskings that differ most."""
@@ -119,6 +122,7 @@ def test_units_that_nothing_reads_go(case: Case) -> None:
             assert bool(read[kept].all()) or kept.tolist() == [0]  # for the shapes' sake
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "case", [case for case in CASES.values() if case.is_unrolled], ids=lambda case: case.name
 )
@@ -128,6 +132,7 @@ def test_a_network_that_was_unrolled_refuses_other_lengths(case: Case) -> None:
         run(found.program, inputs_of(case, batch=3, variant=1), training=False)
 
 
+@pytest.mark.slow
 def test_what_torch_remembers_of_shapes_changes_nothing() -> None:
     """As it does for users; these tests do without, which is quicker for small networks."""
     case = CASES["preactivation_resnet"]
