@@ -31,10 +31,13 @@ pytestmark = pytest.mark.slow
 for module in (some_jobs, small_runs):
     cloudpickle.register_pickle_by_value(module)  # for workers elsewhere
 
-ENGINES = [2, "dask", "ray"]
+RAY = pytest.param("ray", marks=pytest.mark.thorough)
+on_every = pytest.mark.parametrize("engine", [2, "dask", "ray"], indirect=True, scope="module")
+on_most = pytest.mark.parametrize("engine", [2, "dask", RAY], indirect=True, scope="module")
+"""On Ray, which takes long to do anything, where there is time."""
 
 
-@pytest.fixture(scope="module", params=ENGINES, ids=str)
+@pytest.fixture(scope="module")
 def engine(request):
     if request.param == 2:
         yield request.getfixturevalue("processes")
@@ -48,6 +51,7 @@ def done(engine, work, tasks, common=None, hear=lambda *told: None, stop=None):
     return dict(engine.run(work, common, tasks, hear=hear, stop=stop))
 
 
+@on_every
 def test_every_task_has_its_result(engine):
     assert engine.size == 2
     heard = []
@@ -56,6 +60,7 @@ def test_every_task_has_its_result(engine):
     assert set(heard) <= {(k, ("adding", k + 1)) for k in range(5)}
 
 
+@on_most
 def test_what_a_job_raises_is_raised_here_and_the_others_are_asked_to_stop(engine):
     with pytest.raises(DivergedError, match="two is too many"):
         done(engine, some_jobs.fail_at_two, [1, 2])
@@ -66,6 +71,7 @@ def test_what_a_job_raises_is_raised_here_and_the_others_are_asked_to_stop(engin
     assert done(engine, some_jobs.add, [1], 1) == {0: 2}  # and the engine goes on
 
 
+@on_most
 def test_an_interrupt_stops_all_jobs(engine):
     stop = StopRequest()
 
@@ -76,6 +82,7 @@ def test_an_interrupt_stops_all_jobs(engine):
         done(engine, some_jobs.wait_for_word, [1, 2, 3], hear=hear, stop=stop)
 
 
+@on_most
 def test_one_job_can_be_asked_to_stop(engine):
     jobs = engine.run(
         some_jobs.wait_for_word,
@@ -101,6 +108,7 @@ def test_a_word_to_stop_reaches_the_job_it_was_meant_for_and_no_other(processes)
         processes.give_back(process)
 
 
+@on_most
 def test_a_job_whose_process_is_killed_is_run_again(engine, tmp_path):
     assert done(engine, some_jobs.die_at_first, [5, 6], str(tmp_path)) == {0: 5, 1: 6}
     assert len(list(tmp_path.iterdir())) == 4
@@ -129,6 +137,7 @@ def assert_same(run, other, arrays):
     assert records[0] == records[1]
 
 
+@on_most
 def test_a_run_whose_workers_are_killed_twice_has_the_bits_of_one_here(engine, arrays, tmp_path):
     deadly = Deadly(arrays, tmp_path)
     here = sparsemble.learn(network, deadly, four_chains())

@@ -69,7 +69,7 @@ def as_given(kind: str, inputs: dict[str, np.ndarray]) -> Any:
 
 
 TEXTS = ("an LSTM language model", "a Transformer language model")
-SIMILAR = ("a Transformer", "a bidirectional GRU", "numbers with learned noise")
+SIMILAR = ("a Transformer", "a bidirectional GRU", "numbers with learned noise", "two inputs")
 """To another that is exported as well."""
 Exported = Callable[[str], tuple[Ensemble, Path]]
 
@@ -121,7 +121,7 @@ def test_a_file_predicts_what_the_ensemble_does_with_its_uncertainty(exported, k
         assert each == pytest.approx(evidence.numpy(), rel=1e-4, abs=CLOSE)
 
 
-@pytest.mark.parametrize("kind", TEXTS)
+@pytest.mark.parametrize("kind", [TEXTS[0], pytest.param(TEXTS[1], marks=pytest.mark.thorough)])
 def test_the_states_of_language_models_go_in_and_come_out(exported, kind):
     ensemble, path = exported(kind)
     session = opened(path)
@@ -289,6 +289,7 @@ def test_examples_of_the_users_own_are_checked_with(tmp_path, monkeypatch):
     assert seen == ["inputs of shape (1, 6)", "inputs of shape (7, 6)"]
 
 
+@pytest.mark.thorough  # `test_captures.py` captures the same network
 def test_words_that_are_read_again_are_as_many_as_there_were(exported):
     session = opened(exported("a Transformer language model")[1])
     last = np.zeros((0, 1), np.int64)
