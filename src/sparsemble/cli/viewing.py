@@ -67,7 +67,7 @@ def inspect(saved: Saved, code: Code = None, as_json: AsJson = False) -> None:
 
     Example: sparsemble inspect runs/digits
     """
-    from sparsemble.ensemble.saving import ensemble_folder
+    from sparsemble.ensemble.loading import ensemble_folder
     from sparsemble.errors import InputError
     from sparsemble.results.inspection import (
         inspect_ensemble,

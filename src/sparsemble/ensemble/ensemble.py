@@ -281,7 +281,7 @@ class Ensemble(nn.Module):
             task: For a task of your own: its class.
             device: Where the members are to be.
         """
-        from sparsemble.ensemble.saving import load_ensemble
+        from sparsemble.ensemble.loading import load_ensemble
 
         place = usable_device(device)
         loaded = load_ensemble(Path(folder), factory=factory, layout=layout, task=task)

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from pydantic import Field, model_validator
 
-from sparsemble.ensemble.saving import is_whole
+from sparsemble.ensemble.loading import is_whole
 from sparsemble.errors import CorruptFileError
 from sparsemble.extensions import permitted
 from sparsemble.learning.choosing import Candidate

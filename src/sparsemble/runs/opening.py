@@ -9,7 +9,7 @@ from pathlib import Path
 from torch import nn
 
 from sparsemble.ensemble import Ensemble
-from sparsemble.ensemble.saving import ensemble_folder, load_ensemble
+from sparsemble.ensemble.loading import ensemble_folder, load_ensemble
 from sparsemble.errors import InputError
 from sparsemble.extensions import imported
 from sparsemble.recipes.code import made_by
