@@ -10,6 +10,7 @@ import sys
 from contextlib import contextmanager, nullcontext
 
 import cloudpickle
+import dask
 import numpy as np
 import pytest
 import some_jobs
@@ -42,7 +43,11 @@ def engine(request):
     if request.param == 2:
         yield request.getfixturevalue("processes")
         return
-    with engine_on(request.param, 2) as made:
+    # As if every worker were long in coming back, so that Dask would do without it.
+    with (
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "1ms"}),
+        engine_on(request.param, 2) as made,
+    ):
         yield made
 
 

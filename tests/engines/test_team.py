@@ -72,6 +72,7 @@ def test_networks_that_begin_with_other_weights_are_not_trained_together(said):
         assert "process_1_of_torchrun_has_another_initial_weights" in answers["refused", rank]
 
 
+@pytest.mark.thorough  # they are stopped and go on in the others
 def test_a_run_of_several_processes_saves_when_it_is_stopped(tmp_path):
     changes = [f"--set={key}={value}" for key, value in LONG.items()]
     process = subprocess.Popen(

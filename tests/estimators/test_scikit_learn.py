@@ -47,8 +47,14 @@ CLASSIFIER = SparseEnsembleClassifier((16,), recipe=QUICK, random_state=0)
 REGRESSOR = SparseEnsembleRegressor((16,), recipe=QUICK, random_state=0)
 
 
-@parametrize_with_checks([CLASSIFIER, REGRESSOR])
+@parametrize_with_checks([CLASSIFIER])
 def test_scikit_learns_own_checks_pass(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.thorough  # which has most of its code in common with the classifier
+@parametrize_with_checks([REGRESSOR])
+def test_its_checks_of_regressors_pass(estimator, check):
     check(estimator)
 
 

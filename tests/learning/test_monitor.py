@@ -110,7 +110,7 @@ def test_a_language_model_is_watched_on_its_validation_text():
 
 
 @pytest.mark.parametrize("kind", [images, text])
-@pytest.mark.parametrize("killed_after", [1, 3])
+@pytest.mark.parametrize("killed_after", [1, pytest.param(3, marks=pytest.mark.thorough)])
 def test_a_resumed_run_goes_on_measuring_where_it_stopped(kind, killed_after, tmp_path):
     whole = kind()
     with pytest.raises(KeyboardInterrupt):

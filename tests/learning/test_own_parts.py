@@ -100,7 +100,9 @@ def test_parts_of_ones_own_are_used(arrays, whole):
         )
 
 
-@pytest.mark.parametrize("at", [("chain", 77), ("chain", 150), ("retrain", 50)])
+@pytest.mark.parametrize(
+    "at", [("chain", 77), pytest.param(("chain", 150), marks=pytest.mark.thorough), ("retrain", 50)]
+)
 def test_a_run_with_parts_of_ones_own_resumes_to_the_same_bits(
     arrays, whole, tmp_path, monkeypatch, at
 ):

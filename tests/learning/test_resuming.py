@@ -74,7 +74,7 @@ def all_of_it(arrays):
     [
         ("chain", 101),
         pytest.param(("prune-1", 3), marks=pytest.mark.thorough),
-        ("prune-2", 9),
+        pytest.param(("prune-2", 9), marks=pytest.mark.thorough),
         pytest.param(("retrain", 1), marks=pytest.mark.thorough),
         ("retrain", 70),
     ],

@@ -526,7 +526,9 @@ def text_run(grouping: str, chosen: ChainSettings, callback: Callback | None = N
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("grouping", "lr"), [("iss", 0.5), ("tied", 0.5)])
+@pytest.mark.parametrize(
+    ("grouping", "lr"), [("iss", 0.5), pytest.param("tied", 0.5, marks=pytest.mark.thorough)]
+)
 def test_a_language_model_sheds_and_resumes_to_the_same_bits(grouping, lr):
     chosen = settings(schedule=Constant(lr=lr), clip=5.0)
     log = Log()

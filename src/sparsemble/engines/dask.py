@@ -13,7 +13,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -51,18 +51,23 @@ class Dask(Engine):
 
     def __init__(self, address: str | None = None, workers: int | None = None) -> None:
         try:
+            import dask
             from distributed import Client, LocalCluster
         except ImportError:
             raise InputError("Dask is not installed: pip install 'sparsemble[dask]'") from None
-        self._cluster = None
+        self._opened = ExitStack()
         if address is None:
-            self._cluster = LocalCluster(
+            # Dask does without workers that are not back by then: on a busy machine it takes long.
+            patience = dask.config.set({"distributed.deploy.lost-worker-timeout": f"{_DESERTED} s"})
+            self._opened.enter_context(patience)
+            cluster = LocalCluster(
                 n_workers=workers,
                 threads_per_worker=1,
                 dashboard_address=None,
                 silence_logs=logging.ERROR,
             )
-            self._client: Client = Client(self._cluster, set_as_default=False)
+            self._opened.enter_context(cluster)
+            self._client: Client = Client(cluster, set_as_default=False)
             return
         _check_answers(address)
         try:
@@ -82,8 +87,7 @@ class Dask(Engine):
     def close(self) -> None:
         """Leave the cluster; one that was started here ends."""
         self._client.close()
-        if self._cluster is not None:
-            self._cluster.close()
+        self._opened.close()
 
 
 @contextmanager
