@@ -42,7 +42,7 @@ def test_a_row_is_only_where_its_sizes_say():
 
 def test_a_recipe_is_made_anew_every_time():
     paper_recipe("ptb-small-sgld-gsp", {"prior.penalty": 1.0, "task.window": 3})
-    assert paper_recipe("ptb-small-sgld-gsp").prior.penalty == 6e-5
+    assert paper_recipe("ptb-small-sgld-gsp").prior.penalty == 1e-5
     assert paper_recipe("ptb-small-sgd").task.window == 20
 
 
