@@ -11,6 +11,7 @@ from contextlib import contextmanager, nullcontext
 
 import cloudpickle
 import dask
+import distributed  # noqa: F401  before its settings are changed: it brings their defaults
 import numpy as np
 import pytest
 import some_jobs
