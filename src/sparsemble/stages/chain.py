@@ -18,6 +18,7 @@ from time import perf_counter
 import torch
 from torch import Tensor
 
+from sparsemble.allocation import keeping_freed_memory
 from sparsemble.data import Batches, Inputs
 from sparsemble.devices import flushing
 from sparsemble.errors import CorruptFileError, DivergedError
@@ -123,7 +124,8 @@ class Chain:
 
     def run(self, until: int) -> bool:
         """Go on until `until` steps are done; `False` if a divergence threw the chain back."""
-        with flushing():  # a sparse prior makes plenty of denormals, which slow a CPU many times
+        # A sparse prior makes plenty of denormals, which slow a CPU many times.
+        with flushing(), keeping_freed_memory():
             while self.step < until:
                 if not self._run_epoch(until):
                     self._roll_back()

