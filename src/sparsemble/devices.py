@@ -1,4 +1,4 @@
-"""Where to compute: devices, checked where the user says them, and threads."""
+"""Where and how to compute: devices, checked where the user says them, formats and threads."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
+from typing import Literal
 
 import torch
 
 from sparsemble.errors import InputError
 
+Autocast = bool | Literal["auto"]
+"""Whether a network is computed in bfloat16; `auto` is where the device multiplies in it."""
 MOST_THREADS = max(1024, os.cpu_count() or 1)
 """As many as PyTorch can start; more than this machine has processors are slow, not wrong."""
 
@@ -36,6 +40,21 @@ def accelerator() -> str | None:
         return None
     found = torch.accelerator.current_accelerator()
     return None if found is None else found.type
+
+
+def in_bfloat16(asked: Autocast, device: torch.device) -> bool:
+    """Is that asked for on this device?"""
+    return has_bfloat16(device.type) if asked == "auto" else asked
+
+
+@cache
+def has_bfloat16(device: str = "cpu") -> bool:
+    """Can PyTorch multiply in bfloat16 on this kind of device, without going by other formats?"""
+    if device == "cpu":
+        return torch.backends.mkldnn.is_available() and bool(
+            torch.ops.mkldnn._is_mkldnn_bf16_supported()
+        )
+    return device == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from torch import nn
 
 import sparsemble
 from small_runs import network, recipe
+from sparsemble import devices
 from sparsemble.augmentations import (
     FunctionAugmentation,
     InputDropout,
@@ -21,10 +22,10 @@ from sparsemble.tasks import Classification, LanguageModelling
 pytestmark = pytest.mark.slow
 
 
-def in_short_floats(*stages):
+def in_short_floats(*stages, autocast=True):
     """The recipe with autocast in these stages."""
-    plain = recipe()
-    changed = {name: getattr(plain, name).model_copy(update={"autocast": True}) for name in stages}
+    plain, how = recipe(), {"autocast": autocast}
+    changed = {name: getattr(plain, name).model_copy(update=how) for name in stages}
     return plain.model_copy(update=changed)
 
 
@@ -84,6 +85,15 @@ def test_feed_forward_networks_learn_in_short_floats_and_keep_long_weights(array
     assert {p.dtype for p in short.ensemble.parameters()} == {torch.float32}
     assert short.history.epochs[0].loss != long.history.epochs[0].loss
     assert short.ensemble.evaluate(arrays)["error"] < 0.25
+
+
+@pytest.mark.parametrize("has", [True, False])
+def test_auto_means_short_floats_only_where_the_device_multiplies_in_them(arrays, monkeypatch, has):
+    monkeypatch.setattr(devices, "has_bfloat16", lambda kind: has)
+    auto = sparsemble.learn(network(), arrays, in_short_floats("chain", "retrain", autocast="auto"))
+    asked = in_short_floats("chain", "retrain", autocast=has)
+    same = sparsemble.learn(network(), arrays, asked)
+    assert [e.loss for e in auto.history.epochs] == [e.loss for e in same.history.epochs]
 
 
 def test_the_rehearsal_leaves_network_and_random_numbers_alone(arrays):

@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from sparsemble.devices import has_bfloat16
 from sparsemble.nets import LanguageModel, recurrence
-from sparsemble.nets.recurrence import has_bfloat16, recur, run_layer
+from sparsemble.nets.recurrence import recur, run_layer
 
 needs_bfloat16 = pytest.mark.skipif(not has_bfloat16(), reason="this CPU has no bfloat16")
 

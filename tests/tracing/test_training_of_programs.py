@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-from sparsemble.nets.recurrence import has_bfloat16
+from sparsemble.devices import has_bfloat16
 from sparsemble.programs import Program
 from sparsemble.tracing import describe
 from zoo import CASES

@@ -172,7 +172,7 @@ def fit(
     short = [
         f"{name}.autocast"
         for name, stage in (("chain", recipe.chain), ("retrain", recipe.retrain))
-        if stage is not None and stage.autocast
+        if stage is not None and stage.autocast is True
     ]
     if short:
         rehearse_autocast(training, blank, short, device or torch.device("cpu"))

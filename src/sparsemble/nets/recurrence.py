@@ -13,12 +13,13 @@ in bfloat16 takes as long again as its products once the sums outgrow the proces
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
+
+from sparsemble.devices import has_bfloat16
 
 _WIDE = 450
 """Narrower layers are faster in PyTorch's own."""
@@ -69,14 +70,6 @@ def is_faster(layer: nn.LSTM) -> bool:
         and torch.is_grad_enabled()
         and torch.is_autocast_enabled("cpu")
         and has_bfloat16()
-    )
-
-
-@cache
-def has_bfloat16() -> bool:
-    """Can PyTorch multiply in bfloat16 on this CPU?"""
-    return torch.backends.mkldnn.is_available() and bool(
-        torch.ops.mkldnn._is_mkldnn_bf16_supported()
     )
 
 

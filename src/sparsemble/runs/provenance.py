@@ -11,15 +11,18 @@ from typing import Any
 
 import torch
 
+from sparsemble.devices import has_bfloat16
+
 
 def provenance() -> dict[str, Any]:
-    """Versions of what computed, the source's commit if there is one, and the thread count."""
+    """Versions of what computed, the source's commit if there is one, formats and thread count."""
     return {
         "sparsemble": version("sparsemble"),
         "torch": torch.__version__,
         "numpy": version("numpy"),
         "python": platform.python_version(),
         "machine": platform.machine(),
+        "bfloat16": has_bfloat16(),
         "threads": torch.get_num_threads(),
         "commit": _own_commit(),
     }

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from sparsemble.allocation import keeping_freed_memory
 from sparsemble.data import Batches, Inputs
-from sparsemble.devices import flushing
+from sparsemble.devices import Autocast, flushing, in_bfloat16
 from sparsemble.errors import CorruptFileError, DivergedError
 from sparsemble.priors.prior import share_at_zero
 from sparsemble.samplers import Schedule
@@ -52,7 +52,7 @@ class Chain:
         augment: Perturbs the inputs of every batch.
         teacher: Whose predictions are learned as well.
         clip: Limit of the gradient's norm, before prior and noise.
-        autocast: Compute the network in bfloat16 where that is safe.
+        autocast: Compute the network in bfloat16 where that is safe; `auto`: if the device has it.
         team: The processes that compute the chain together, each on its part of every batch.
         average_every: Keep the mean of the parameters, taken in every so many steps.
         shedding: Makes the subject smaller as units go to zero.
@@ -71,7 +71,7 @@ class Chain:
         augment: Callable[[Tensor], Tensor] | None = None,
         teacher: Teacher | None = None,
         clip: float | None = None,
-        autocast: bool = False,
+        autocast: Autocast = False,
         team: Team | None = None,
         average_every: int | None = None,
         shedding: Shedding | None = None,
@@ -86,7 +86,6 @@ class Chain:
         self._augment = augment
         self._teacher = teacher
         self._clip = clip
-        self._autocast = autocast
         self._team = team
         self._theirs: dict[str, Tensor] = {}
         self._average_every = average_every
@@ -94,6 +93,7 @@ class Chain:
         self._callback = callback or Callback()
         self._take(subject)
         self._device = self._tensors[0].device if self._tensors else torch.device("cpu")
+        self._autocast = in_bfloat16(autocast, self._device)
         self._divergence = divergence or DivergenceSettings()
         self._watch = DivergenceWatch(self._divergence, task.guess(batches))
         self._rollbacks = 0

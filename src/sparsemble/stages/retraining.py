@@ -18,6 +18,7 @@ from torch import Tensor
 from sparsemble.augmentations import AnyAugmentation
 from sparsemble.caller_modes import in_own_modes
 from sparsemble.data import Batches
+from sparsemble.devices import Autocast
 from sparsemble.errors import InputError
 from sparsemble.members import Member, Stack
 from sparsemble.priors import Prior
@@ -52,7 +53,7 @@ class RetrainSettings(Settings):
     """How inputs are perturbed."""
     targets: Literal["labels", "posterior"] | Annotated[float, Field(ge=0, le=1)] = "labels"
     """What is learned: labels, what the samples predict together, or the latter's share of both."""
-    autocast: bool = False
+    autocast: Autocast = False
     """As for the chain."""
     divergence: DivergenceSettings = DivergenceSettings()
 

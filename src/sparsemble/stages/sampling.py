@@ -14,7 +14,7 @@ from torch import Tensor
 from sparsemble.augmentations import AnyAugmentation
 from sparsemble.caller_modes import in_own_modes
 from sparsemble.data import Batches
-from sparsemble.devices import usable_device
+from sparsemble.devices import Autocast, usable_device
 from sparsemble.errors import CorruptFileError
 from sparsemble.members import Member
 from sparsemble.priors import Prior
@@ -76,8 +76,9 @@ class ChainSettings(Settings):
     shed_after: Count | None = None
     """Remove units from the running chain once the prior has held them at zero for so many epochs;
     by default all stay."""
-    autocast: bool = False
-    """Compute the network in bfloat16 where that is safe; weights and updates stay as they are."""
+    autocast: Autocast = False
+    """Compute the network in bfloat16 where that is safe; weights and updates stay as they are.
+    With auto only on devices that multiply in it."""
     divergence: DivergenceSettings = DivergenceSettings()
 
     @model_validator(mode="after")
