@@ -89,6 +89,25 @@ def test_inputs_the_network_cannot_take_are_refused_before_training(arrays):
         sparsemble.learn(plain, images, recipe())
 
 
+class WithoutState(nn.Module):
+    """A language model that takes tokens alone."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.layer = nn.Embedding(234, 4), nn.LSTM(4, 4)
+        self.decoder = nn.Linear(4, 234)
+
+    def forward(self, tokens):
+        return self.decoder(self.layer(self.embedding(tokens))[0])
+
+
+def test_a_text_and_a_network_without_a_state_are_told_of_the_context():
+    with pytest.raises(InputError, match=r"takes 2 .*, with a task\.context, one"):
+        sparsemble.learn(
+            WithoutState(), sparsemble.grammar().beginning(0.01), sparsemble.load_recipe("grammar")
+        )
+
+
 def test_a_frozen_parameter_stays_as_it_is(arrays):
     frozen = network()
     frozen[1].weight.requires_grad_(False)

@@ -105,8 +105,12 @@ def called_with(network: nn.Module, task: Task, inputs: Any) -> tuple[Any, ...]:
     except (RuntimeError, ValueError, TypeError, LookupError) as error:
         if isinstance(error, InputError):
             raise
-        shapes = ", ".join(str(tuple(leaf.shape)) for leaf in pytree.tree_leaves(calls[:1]))
-        raise InputError(f"the network cannot take inputs of shape {shapes}: {error}") from error
+        given = (leaf for leaf in pytree.tree_leaves(calls[:1]) if isinstance(leaf, Tensor))
+        shapes = ", ".join(str(tuple(leaf.shape)) for leaf in given)
+        needed = f"; {task.networks}" if task.networks else ""
+        raise InputError(
+            f"the network cannot take inputs of shape {shapes}: {error}{needed}"
+        ) from error
     return calls[0]
 
 

@@ -139,8 +139,7 @@ def learn(
         task: What is predicted; by default the recipe's, or else what the data are for:
             `LanguageModelling` for a `Corpus`, `Regression` for a `Dataset` of numbers,
             `Classification` for anything else.
-        layout: The network's layout; only a feed-forward `nn.Sequential` or a `LanguageModel` needs
-            none.
+        layout: The network's layout, if it was written by hand; without one it is known or traced.
         folder: Keep the run there, and go on where it was stopped.
         samples_folder: Keep the samples there, to be shared by runs that differ only after the
             chain.

@@ -71,6 +71,10 @@ class LanguageModelling(Task):
     block: ClassVar[int] = 100
     metrics: ClassVar[tuple[Metric, ...]] = (Metric("perplexity", "Perplexity", ".2f"),)
     report_part: ClassVar[str] = "validation"
+    networks: ClassVar[str] = (
+        "a text needs a network that takes tokens and a state and returns logits and a state, as "
+        "LanguageModel does, or, with a task.context, one without a state"
+    )
     batch_dim: ClassVar[int] = 1
 
     @model_serializer(mode="wrap")
@@ -189,9 +193,7 @@ class LanguageModelling(Task):
             fits = logits.shape == (*example.shape, self.outputs)
         except Exception as error:  # whatever a network says of tokens
             raise InputError(
-                "a text needs a network that takes tokens and a state and returns logits and a "
-                "state, as LanguageModel does, or, with a task.context, one without a state; "
-                f"{type(network).__name__} does not: {error}"
+                f"{self.networks}; {type(network).__name__} does not: {error}"
             ) from None
         if not fits:
             raise InputError(

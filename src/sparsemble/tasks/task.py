@@ -206,6 +206,8 @@ class Task(Settings, ABC):
     """How many neighbouring answers depend on each other, and are drawn again together."""
     report_part: ClassVar[str] = "test"
     """The part of the data that a report looks at closely."""
+    networks: ClassVar[str] = ""
+    """What networks take and return, where that is not inputs and outputs."""
     batch_dim: ClassVar[int] = 0
     """The dimension of inputs that counts examples."""
 
