@@ -195,14 +195,29 @@ def _dense_epochs(result: Result) -> float | None:
 def _epochs(result: Result) -> str:
     chain, retrain = result.recipe.chain, result.recipe.retrain
     text = f"{chain.epochs}" + (f"·{chain.chains}" if chain.chains > 1 else "")
-    return text if retrain is None else f"{text} + {retrain.epochs}·{len(result.structures)}"
+    if retrain is None:
+        return text
+    members, again = len(result.structures), _retraining(result)
+    plain = again == retrain.epochs * members
+    return f"{text} + {f'{retrain.epochs}·{members}' if plain else f'{again:g}'}"
 
 
 def _counted_epochs(result: Result) -> float:
     """Epochs of training, those of retraining counted half."""
-    chain, retrain = result.recipe.chain, result.recipe.retrain
-    again = 0 if retrain is None else retrain.epochs * len(result.structures)
-    return chain.epochs * chain.chains + again / 2
+    chain = result.recipe.chain
+    return chain.epochs * chain.chains + _retraining(result) / 2
+
+
+def _retraining(result: Result) -> float:
+    """Epochs of all members that were retrained, also for candidates that were not chosen and
+    between rounds of pruning; of older results by their recipe."""
+    retrain = result.recipe.retrain
+    if retrain is None:
+        return 0
+    if result.training is None:
+        return retrain.epochs * len(result.structures)
+    others = ("chain", "trial")
+    return sum(stage.epochs for stage in result.training.stages if stage.stage not in others)
 
 
 def _network(result: Result) -> LSTMSettings:

@@ -49,10 +49,10 @@ def in_bfloat16(asked: Autocast, device: torch.device) -> bool:
 
 @cache
 def has_bfloat16(device: str = "cpu") -> bool:
-    """Can PyTorch multiply in bfloat16 on this kind of device, without going by other formats?"""
+    """Does this kind of device multiply in bfloat16, without going by other formats?"""
     if device == "cpu":
-        return torch.backends.mkldnn.is_available() and bool(
-            torch.ops.mkldnn._is_mkldnn_bf16_supported()
+        return torch.backends.mkldnn.is_available() and (
+            torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
         )
     return device == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
 

@@ -9,11 +9,12 @@ import torch
 from torch import nn
 
 from scenarios import WORDS, model
+from sparsemble.data import Text
 from sparsemble.ensemble import Ensemble, compare
 from sparsemble.errors import InputError
 from sparsemble.layouts import layout_of
 from sparsemble.members import Member
-from sparsemble.tasks import Classification, LanguageModelling
+from sparsemble.tasks import Classification, Evaluation, LanguageModelling
 
 TASK = Classification(num_classes=2, input_shape=(2,))
 
@@ -90,6 +91,15 @@ def test_words_of_a_text_are_drawn_in_blocks():
     found = compare(*ensembles, tokens)["perplexity"]
     assert found.own == pytest.approx(ensembles[0].evaluate(tokens)["perplexity"])
     assert found.low <= found.own - found.other <= found.high
+
+
+@pytest.mark.parametrize(("count", "streams"), [(10, 1), (12, 3), (11, 3), (10, 4), (7, 7)])
+def test_answers_of_streams_that_are_read_side_by_side_are_put_in_order(count, streams):
+    text = Text(torch.arange(count) % 7, streams=streams)
+    held = LanguageModelling(words=WORDS).evaluation(text)
+    assert isinstance(held, Evaluation)
+    read = torch.cat([targets.flatten() for _, targets in held.batches()])
+    assert torch.equal(held.in_order(read[read >= 0]), text.tokens)
 
 
 def test_ensembles_of_different_tasks_cannot_be_compared():

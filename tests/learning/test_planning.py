@@ -211,3 +211,26 @@ def test_so_many_epochs_can_be_asked_for(arrays, monkeypatch):
         sparsemble.plan(network, arrays, Budget(flops=1.0), epochs=0)
     with pytest.raises(InputError, match="how long it takes"):
         sparsemble.learn(network, arrays, recipe, epochs=3)
+
+
+@pytest.mark.parametrize("length", [1, 2, 19, 20, 21, 30, 39, 40, 199])
+def test_a_chain_is_never_longer_than_it_may_be(length):
+    windows, window = planning._windows(length)
+    assert 0 <= length - windows * window < windows
+
+
+def test_a_run_for_a_budget_goes_on_only_for_what_it_was_begun_with(arrays, tmp_path, monkeypatch):
+    monkeypatch.undo()  # chains are as long as is asked for
+    asked = {"budget": Budget(flops=1.0), "epochs": 2, "baseline": 0}
+    sparsemble.learn(network, arrays, **asked, folder=tmp_path)
+    assert sparsemble.learn(network, arrays, **asked, folder=tmp_path).ensemble
+    others = [
+        ({"budget": Budget(flops=0.5)}, "flops = 1.0, not 0.5"),
+        ({"budget": Budget(flops=1.0, parameters=0.5)}, "parameters = None, not 0.5"),
+        ({"seed": 3}, "seed = 0, not 3"),
+        ({"epochs": 4}, "epochs = 2, not 4"),
+        ({"augment": InputDropout(share=0.5)}, "augment = None, not "),
+    ]
+    for changed, said in others:
+        with pytest.raises(InputError, match=f"holds a run with {said}"):
+            sparsemble.learn(network, arrays, **(asked | changed), folder=tmp_path)

@@ -10,7 +10,7 @@ import pytest
 import sparsemble
 from small_runs import KillAt, Killed, network, recipe
 from sparsemble import Budget
-from sparsemble.learning import planning
+from sparsemble.learning import Learned, planning
 from sparsemble.learning.spending import StageCost, stage_cost, training_cost
 from sparsemble.learning.trials import trials_cost
 from sparsemble.recipes.baselines import dense_recipe
@@ -160,6 +160,7 @@ def test_epochs_that_were_broken_off_are_parts_of_whole_ones():
     ):
         history.add(record)
     assert stage_cost("retrain", history) == StageCost("retrain", 4 * 3 + 3 / 4, 425.0, 8.5)
+    assert Learned(None, None, history, []).seconds == {"chain": 0.0, "retrain": 8.5}
 
 
 @pytest.mark.thorough

@@ -174,6 +174,28 @@ def test_penalties_on_activations_have_the_gradient_of_merity_and_stay_out_of_th
     torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-12)
 
 
+def test_units_that_go_make_the_others_no_dearer():
+    network = model(activation_penalty=2.0, change_penalty=1.0).double()
+    layout, last = layout_of(network), network.lstms[-1]
+    masks = full_masks(layout, network)
+    # Of the last layer two units are read, and the others emit nothing.
+    for name in ("decoder.weight", f"layers.{len(network.layers) - 1}.weight_hh_l0"):
+        masks[name][:, 2:] = False
+    with torch.no_grad():
+        for tensor in last.parameters():
+            tensor.view(4, last.hidden_size, -1)[:, 2:] = 0
+        for name, mask in masks.items():
+            network.get_parameter(name).mul_(mask)
+    small = compact(network, layout, masks).network.train()
+    assert small.lstms[-1].hidden_size == 2 < last.hidden_size
+    inputs, targets = text(24).view(8, 3), text(24).view(8, 3)
+    gradients = []
+    for one in (network.train(), small):
+        TASK.loss(TASK.forward(one)(inputs), targets).backward()
+        gradients.append(one.embedding.weight.grad)
+    torch.testing.assert_close(*gradients, rtol=1e-10, atol=1e-12)
+
+
 def test_a_single_step_has_no_change():
     network = model(change_penalty=5.0)
     plain = model()

@@ -134,3 +134,15 @@ def test_the_command_writes_svg_or_html(command, class_run, tmp_path):
     code, _, err = command("curves", class_run, "--out", tmp_path / "curves.png")
     assert code == 2
     assert "must end in .svg or .html" in err
+
+
+def test_cycles_that_end_within_an_epoch_stand_where_they_ended(tmp_path):
+    cycles = {
+        "chain.collection": "cycles",
+        "chain.schedule": {"kind": "cyclical", "lr": 0.1, "period": 1.5},
+        "chain.epochs": 3,
+        "chain.burn_in": 0,
+        "chain.chains": 1,
+    }
+    run_recipe(load_recipe("digits", {**CLASSES, **cycles}), tmp_path)
+    assert course_of(tmp_path).final.epochs == pytest.approx((1.5, 3.0), abs=0.1)

@@ -8,9 +8,11 @@ import pytest
 import torch
 from torch import nn
 
+from sparsemble.errors import InputError
 from sparsemble.layouts import layout_of
 from sparsemble.priors import Gaussian, GroupSparse, NoPrior
-from sparsemble.samplers import SGLD
+from sparsemble.samplers import SGHMC, SGLD, Constant, PSGLDSettings
+from sparsemble.stages import ChainSettings
 from sparsemble.stages.updates import Update
 
 CURVATURE, LR, NUM_DATA = 2.0, 0.05, 50
@@ -139,3 +141,23 @@ def test_without_a_prior_noise_alone_acts_every_kth_step():
         before = weight.detach().clone()
     assert moved == [False, False, True, False, False, True]
     assert sampler.param_groups[0]["temperature"] == 1.0
+
+
+@pytest.mark.parametrize("sampler", [SGLD, SGHMC])
+@pytest.mark.parametrize("prior_step", ["gradient", "proximal"])
+def test_the_prior_weighs_the_same_beside_every_sampler_however_it_acts(sampler, prior_step):
+    network = weights(1, 1)
+    weight, steps = network[0].weight, 3000
+    parameters = {"0.weight": weight}
+    bound = Gaussian(penalty=1.0).bind(layout_of(network, "outgoing"), parameters)
+    own = sampler([weight], 0.01, num_data=NUM_DATA, temperature=0.0)
+    update = Update(own, bound, prior_step=prior_step)
+    for step in range(1, steps + 1):
+        weight.grad = weight.detach() - 1  # of (θ − 1)²/2, beside θ²/2
+        update(step, {"0.weight": weight.grad})
+    assert weight.item() == pytest.approx(0.5, abs=0.01)
+
+
+def test_samplers_that_move_every_weight_at_a_rate_of_its_own_have_no_proximal_step():
+    with pytest.raises(InputError, match=r"'proximal' is not for PSGLD.*use 'gradient'"):
+        ChainSettings(sampler=PSGLDSettings(), schedule=Constant(lr=0.1), prior_step="proximal")

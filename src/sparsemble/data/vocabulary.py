@@ -123,12 +123,14 @@ class Vocabulary:
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text, whose lines end in `<eos>`.
+    """The words of a text, whose lines end in `<eos>`; as in files, empty ones do not count.
 
-    >>> words_of("the dog\\nsees")
+    >>> words_of("the dog\\n\\nsees")
     ['the', 'dog', '<eos>', 'sees']
     """
-    return text.replace("\n", f" {END} ").split()
+    *ended, last = text.split("\n")
+    lines = [f"{line} {END}" for line in ended if line.strip()]
+    return " ".join([*lines, last]).split()
 
 
 def text_of(words: Iterable[str]) -> str:

@@ -10,8 +10,8 @@ cuts lie elsewhere in each (Merity et al. 2018): all of them move together, and 
     c_k = ⌊k·w̄⌋ + s + δ_k,    |s|, |δ_k| ≤ j = ⌊jitter·w̄⌋,    w̄ the mean window,
 
 so that their number stays, windows are of at least ⌊w̄⌋ − 2j steps, at most ⌈w̄⌉ + 2j, and with a
-jitter of a quarter any word can come first. Only the first window of all is never shortened: a loss
-that begins low would seem to rise. A window's loss grows with its length by being a sum: the
+jitter of a quarter nearly any word can come first. Only the first window of all is never shortened:
+a loss that begins low would seem to rise. A window's loss grows with its length by being a sum: the
 learning rate needs no correction, as it does where the loss is a mean.
 
 The loss of a window is summed over its steps and averaged over the batch, so the N of the

@@ -106,7 +106,8 @@ def _statistics(ensemble: Ensemble, data: Any) -> dict[str, Tensor]:
     for evidence, targets in ensemble.scored(held):
         for key, values in task.statistics(task.mix(evidence), targets.to(evidence.device)).items():
             parts.setdefault(key, []).append(values.double().cpu())
-    return {key: _blocked(torch.cat(values), task.block) for key, values in parts.items()}
+    whole = {key: held.in_order(torch.cat(values)) for key, values in parts.items()}
+    return {key: _blocked(values, task.block) for key, values in whole.items()}
 
 
 def _blocked(values: Tensor, size: int) -> Tensor:

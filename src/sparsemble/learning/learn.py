@@ -32,8 +32,8 @@ from sparsemble.learning.diagnostics import Diversity, diagnose
 from sparsemble.learning.findings import Finding
 from sparsemble.learning.fitting import Fitted, fit, held_out
 from sparsemble.learning.pipeline import Pipeline
-from sparsemble.learning.planning import plan
-from sparsemble.learning.spending import StageCost, TrainingCost, training_cost
+from sparsemble.learning.planning import check_planned, plan
+from sparsemble.learning.spending import StageCost, TrainingCost, stage_cost, training_cost
 from sparsemble.learning.trials import trials_cost
 from sparsemble.paths import named
 from sparsemble.processes.interrupts import stop_requests
@@ -70,10 +70,14 @@ class Learned:
 
     @property
     def seconds(self) -> dict[str, float]:
-        """Training time over all sessions of the run: of the chain, and of all that comes after."""
+        """Training time over all sessions of the run: of the chain, and of all that comes after,
+        also of what a divergence undid."""
         spent = {"chain": 0.0, "retrain": 0.0}
-        for record in self.history.epochs:
-            spent["chain" if record.stage == "chain" else "retrain"] += record.seconds
+        for stage in dict.fromkeys(record.stage for record in self.history.epochs):
+            taken = stage_cost(stage, self.history).seconds
+            if taken is None:  # in an older trace, of what was undone
+                taken = sum(r.seconds for r in self.history.epochs if r.stage == stage)
+            spent["chain" if stage == "chain" else "retrain"] += taken
         return spent
 
     @property
@@ -177,9 +181,15 @@ def learn(
             trials = None if folder is None else RunFolder(Path(folder)).trials
             with shown_if(progress, callback, "learning") as told:
                 known = _known_recipe(folder)
+                if known is not None and folder is not None:
+                    check_planned(
+                        known, folder, budget=budget, augment=augment, seed=seed, epochs=epochs
+                    )
                 recipe = (known if team is None else team.same(known)) or given.telling(told).plan(
                     budget or Budget(flops=1.0), augment, seed, epochs, trials
                 )
+                # Processes that compute together may have judged a trial differently.
+                recipe = recipe if team is None else team.same(recipe)
         run = _run_folder(folder, samples_folder, recipe)
         dense = dense_recipe(recipe, baseline) if baseline else None
         if dense is not None:
@@ -256,6 +266,7 @@ class _Given:
 
     def learn(self, recipe: Recipe, run: RunFolder | None) -> Learned:
         """What a recipe makes of it, kept in a folder."""
+        given, recipe = recipe, recipe.on(self.device)
         fitted = self.fit(recipe)
         if run is not None:
             steps = fitted.training.batches(recipe.chain.batch_size).steps
@@ -265,7 +276,7 @@ class _Given:
         held = fitted.training.watched()
         threads = None if self.engine is None else 1
         shared = run is not None or self.team is not None
-        with stop_requests(catch=shared) as stop, _opened(run, recipe, threads, self.team):
+        with stop_requests(catch=shared) as stop, _opened(run, given, threads, self.team):
             identity = _identity(fitted, recipe, self.team) if shared else {}
             if self.team is not None:
                 stop = self.team.watching(stop)
@@ -290,7 +301,7 @@ class _Given:
                 ensemble.save(run.ensemble)
         return Learned(
             ensemble,
-            recipe,
+            given,
             pipeline.history,
             _findings(ensemble, pipeline),
             pipeline.candidates,

@@ -35,6 +35,7 @@ from sparsemble.learning.fitting import fit, held_out
 from sparsemble.learning.trials import Trial, Trials
 from sparsemble.priors import GroupSparse, NoPrior, Prior
 from sparsemble.recipes import Recipe
+from sparsemble.recipes.recipe import AnyGrouping
 from sparsemble.samplers import Constant, Exponential, SGLDSettings
 from sparsemble.seeds import derive
 from sparsemble.stages import (
@@ -86,6 +87,7 @@ def plan(
     epochs: int | None = None,
     task: Task | None = None,
     layout: Layout | None = None,
+    grouping: AnyGrouping | None = None,
     num_data: int | None = None,
     validation: Any = None,
     device: str | torch.device = "cpu",
@@ -104,6 +106,7 @@ def plan(
         epochs: As for `learn`.
         task: As for `learn`.
         layout: As for `learn`.
+        grouping: Which weights form a group; by default what is usual for the network.
         num_data: As for `learn`.
         validation: What settings are chosen on; by default a part of the training data.
         device: Where to compute.
@@ -119,6 +122,7 @@ def plan(
     flops = budget.share_of_flops
     trial = Recipe(
         seed=seed,
+        grouping=grouping,
         chain=ChainSettings(schedule=Constant(lr=0.01), augment=augment),
         prune=None if flops is None else PruneSettings(flops=flops),
         choose=True,
@@ -134,9 +138,50 @@ def plan(
     trials = Trials(splits, seed=seed, device=device, callback=callback, folder=folder)
     planner = Planner(splits[0].training, trials, augment=augment, seed=seed, epochs=epochs)
     weights = budget.weights(splits[0].dense_cost)
-    return planner.recipe(
+    found = planner.recipe(
         PruneSettings(flops=flops, parameters=weights, latency=budget.latency, steps=_ROUNDS)
     )
+    return found.model_copy(update={"grouping": grouping})
+
+
+def check_planned(
+    known: Recipe,
+    folder: str | Path,
+    *,
+    budget: Budget | None,
+    augment: Augmentation | Callable[[Tensor], Tensor] | None,
+    seed: int,
+    epochs: int | None = None,
+) -> None:
+    """Raise `InputError` if the recipe of a run was found for something else than is asked for now.
+
+    Args:
+        known: The recipe that was found.
+        folder: Of the run.
+        budget: What is asked for now; what is not said is not compared.
+        augment: Likewise.
+        seed: Of the recipe.
+        epochs: As for `learn`.
+    """
+    how = known.prune
+    pairs: dict[str, tuple[Any, Any]] = {"seed": (known.seed, seed)}
+    if budget is not None:
+        pairs["flops"] = (how and how.flops, budget.share_of_flops)
+        pairs["latency"] = (how and how.latency, budget.latency)
+        if budget.bytes is None:
+            pairs["parameters"] = (how and how.parameters, budget.parameters)
+    if augment is not None:
+        asked = augment if isinstance(augment, Augmentation) else augmentation_of(augment)
+        pairs["augment"] = (known.chain.augment, asked)
+    if epochs is not None:
+        windows, window = _windows(epochs)
+        pairs["epochs"] = (known.chain.epochs, windows * window)
+    for name, (before, now) in pairs.items():
+        if before != now:
+            raise InputError(
+                f"{folder} holds a run with {name} = {before}, not {now}; ask for the same again, "
+                "or use another folder"
+            )
 
 
 def _splits(task: Task, data: Any, validation: Any, seed: int) -> Iterator[tuple[Any, Any]]:
@@ -180,8 +225,7 @@ class Planner:
         lr = self._lr()
         penalty, temperature = self._penalty_and_temperature(lr)
         steps = self._batches.steps
-        windows = min(self._length(), _WINDOWS)
-        window = round(self._length() / windows)
+        windows, window = _windows(self._length())
         return Recipe(
             name="automatic",
             seed=self._seed,
@@ -278,6 +322,12 @@ class Planner:
             divergence=DivergenceSettings(max_rollbacks=0),
         )
         return self._trials.run(prior, settings)
+
+
+def _windows(length: int) -> tuple[int, int]:
+    """How many windows a chain of so many epochs at most has, and the epochs of each."""
+    windows = min(length, _WINDOWS)
+    return windows, length // windows
 
 
 def _falling(epochs: int) -> float:

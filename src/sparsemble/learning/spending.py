@@ -3,7 +3,7 @@
 A step takes three times the FLOPs of a forward pass (`structure.costs`) for each of its examples,
 and once those of a teacher. That is counted while a chain runs, and stands in the run's trace. What
 a divergence undid has been paid for, and counts. One dense network is trained for as many epochs as
-the recipe of the run's baseline says.
+one chain.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sparsemble.recipes import Recipe
-from sparsemble.recipes.baselines import dense_recipe
 from sparsemble.stages import EpochRecord, History, Rollback
 from sparsemble.structure.costs import FORWARD_AND_BACKWARD
 
@@ -81,7 +80,7 @@ def training_cost(
     names = dict.fromkeys(record.stage for record in history.epochs)
     stages = [stage_cost(name, history) for name in names]
     examples = next((r.examples for r in history.epochs if r.stage == "chain"), 0)
-    epochs = dense_recipe(recipe).chain.epochs
+    epochs = recipe.chain.epochs
     flops = FORWARD_AND_BACKWARD * dense_flops * examples * epochs
     dense = StageCost("one dense network", epochs, flops or None, None)
     found = (*([] if trials is None else [trials]), *stages)

@@ -27,6 +27,7 @@ from sparsemble.stages import (
     draw_samples,
 )
 from sparsemble.store import inside, read_tensors, write_tensors
+from sparsemble.tasks import described_task
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +72,7 @@ class Trials:
         self._identity = [
             splits[0].description,
             splits[0].initial_weights,
+            described_task(splits[0].task),
             [split.training.fingerprint() for split in splits],
             [seed, STREAMS],
         ]

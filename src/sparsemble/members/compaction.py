@@ -68,7 +68,8 @@ def compact_further(member: Member, masks: Mapping[str, Tensor]) -> Member:
         member: Pruned and compact already; it is left as it is.
         masks: Which of its own weights stay.
     """
-    both = {name: mask & masks.get(name, mask) for name, mask in member.masks.items()}
+    own = {name: mask.cpu() for name, mask in member.masks.items()}
+    both = {name: mask & masks.get(name, mask).cpu() for name, mask in own.items()}
     smaller = compact(member.network, member.layout, both)
     before, now = member.origin, smaller.origin
     units = {name: before.units[name].cpu()[kept] for name, kept in now.units.items()}

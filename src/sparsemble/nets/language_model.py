@@ -100,6 +100,7 @@ class LanguageModel(nn.Module):
         self.weight_dropout = weight_dropout
         self.activation_penalty = activation_penalty
         self.change_penalty = change_penalty
+        self._penalised = hidden[-1]  # also once units have gone
         if shared:
             self.decoder.weight = self.embedding.weight
         self.init_range = init_range
@@ -160,9 +161,10 @@ class LanguageModel(nn.Module):
             after.append(carried)
         if not self.training:
             return values, tuple(after)
-        values = with_change_penalty(values, self.change_penalty)
+        values = with_change_penalty(values, self.change_penalty, self._penalised)
         read = self.dropout(values, self.output_dropout)
-        return with_size_penalty(read, self.activation_penalty), tuple(after)
+        read = with_size_penalty(read, self.activation_penalty, self._penalised)
+        return read, tuple(after)
 
     def _recurrent(self, number: int) -> Tensor | None:
         """A layer's recurrent weights less those that are left out, if some are."""

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
+import torch
 from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema, model_validator
 
+from sparsemble.devices import in_bfloat16
 from sparsemble.errors import InputError
 from sparsemble.extensions import PATTERN, import_path, imported
 from sparsemble.priors import AnyPrior, NoPrior
@@ -95,6 +97,16 @@ class Recipe(Settings):
                 "are trained between rounds"
             )
         return self
+
+    def on(self, device: torch.device) -> Recipe:
+        """The same, with all that depends on the device decided."""
+        stages = {"chain": self.chain, "retrain": self.retrain}
+        settled = {
+            name: stage.model_copy(update={"autocast": in_bfloat16(stage.autocast, device)})
+            for name, stage in stages.items()
+            if stage is not None
+        }
+        return self.model_copy(update=settled)
 
     def is_same_run(self, other: Recipe) -> bool:
         """Would both learn the same, however it is described and whatever it is compared with?"""

@@ -28,6 +28,8 @@ from sparsemble.tasks import Metric
 
 _TONES = {"sampled": 1, "pruned": 3, "retrained": 2}
 _COLOURS = 6
+_FINE = 10_000
+"""Steps to which the end of a cycle is known."""
 _WIDE = 8.0
 """Where values differ by more than this factor, the axis is logarithmic."""
 
@@ -153,7 +155,8 @@ def _steps_per_epoch(recipe: Recipe, samples: Sequence[SampleRecord]) -> float:
     if chain.collection == "backward":
         assert chain.samples is not None
         return (first + chain.samples - 1) / chain.epochs
-    return first / chain.steps_to_collect(1)[0]
+    # Cycles may end within an epoch: as if it had many steps.
+    return first * _FINE / chain.steps_to_collect(_FINE)[0]
 
 
 def draw_courses(courses: Sequence[Course], of: str = "") -> tuple[Markup, Markup]:

@@ -14,6 +14,7 @@ from sparsemble.ensemble import Budget
 from sparsemble.errors import InputError
 from sparsemble.learning import Learned, learn, plan
 from sparsemble.learning.fitting import Fitted, fit, held_out
+from sparsemble.learning.planning import check_planned
 from sparsemble.recipes import Recipe
 from sparsemble.results.result import Result, known_result, write_result
 from sparsemble.runs import RunFolder, provenance
@@ -84,6 +85,8 @@ def planned(
                 f"{folder} holds another run: its {' and '.join(other)} "
                 f"{'differ' if len(other) > 1 else 'differs'}; use another folder (--out)"
             )
+        augment, seed = recipe.chain.augment, recipe.seed
+        check_planned(known, folder, budget=budget, augment=augment, seed=seed)
         return known
     given = ingredients_of(recipe, data_folder)
     found = plan(
@@ -94,11 +97,12 @@ def planned(
         seed=recipe.seed,
         task=given.task,
         layout=given.layout,
+        grouping=recipe.grouping,
         validation=given.split.validation,
         callback=callback,
         folder=RunFolder(folder).trials,
     )
-    same = {key: getattr(recipe, key) for key in ("data", "network", "task", "grouping")}
+    same = {key: getattr(recipe, key) for key in ("data", "network", "task")}
     return found.model_copy(
         update={**same, "name": recipe.name, "description": f"{recipe.name} for {budget.text}"}
     )

@@ -129,6 +129,13 @@ class Sampler(Optimizer, ABC):
             source: Noise of mean 0 and variance 1 for them.
         """
 
+    def drift(self, group: dict[str, Any]) -> float | None:
+        """How far a gradient of 1 that stays moves a parameter in a step, if it moves all alike.
+
+        A proximal step of the prior goes as far; samplers that do not say have none.
+        """
+        return None
+
     def noise_scale(self, group: dict[str, Any]) -> float:
         """Standard deviation of the noise one step adds (before any preconditioning): √(2ηT/N)."""
         return math.sqrt(2 * group["lr"] * group["temperature"] / self.num_data)

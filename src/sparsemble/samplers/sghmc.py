@@ -47,6 +47,10 @@ class SGHMC(Sampler):
             torch._foreach_add_(velocity, source.draw(params), alpha=scale)
         torch._foreach_add_(params, velocity)
 
+    def drift(self, group: dict[str, Any]) -> float:
+        """η/α: the velocity adds up."""
+        return float(group["lr"] / group["friction"])
+
     def noise_scale(self, group: dict[str, Any]) -> float:
         """Standard deviation of the noise one step adds to the velocity: √(2αηT/N)."""
         return math.sqrt(group["friction"]) * super().noise_scale(group)

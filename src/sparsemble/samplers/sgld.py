@@ -36,6 +36,10 @@ class SGLD(Sampler):
             scale = self.noise_scale(group)
             torch._foreach_add_(params, source.draw(params), alpha=scale)
 
+    def drift(self, group: dict[str, Any]) -> float:
+        """η."""
+        return float(group["lr"])
+
 
 class SGLDSettings(SamplerSettings):
     """SGLD in a recipe."""

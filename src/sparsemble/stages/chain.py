@@ -1,12 +1,12 @@
 """One chain: the loop both stages run.
 
-A step is, in this order: augment, backward, masks, clip, prior, sampler. Stage 1 runs it on a
-network at a temperature; an SGD baseline is the same at temperature 0; retraining is the same on a
-stack of members, where masks keep the gradients of pruned weights out, also of the norm that is
-clipped: without noise such weights stay 0, where no prior moves them. A chain can be stopped after
-any step and resumed from `state()` to the same bits. If it diverges it returns to a good state,
-with a new noise, another order of the data and a lower rate; if that does not help, to an earlier
-one.
+A step is, in this order: augment, backward, masks, clip, prior, sampler; a prior that acts by its
+proximal map comes last. Stage 1 runs it on a network at a temperature; an SGD baseline is the same
+at temperature 0; retraining is the same on a stack of members, where masks keep the gradients of
+pruned weights out, also of the norm that is clipped: without noise such weights stay 0, where no
+prior moves them. A chain can be stopped after any step and resumed from `state()` to the same bits.
+If it diverges it returns to a good state, with a new noise, another order of the data and a lower
+rate; if that does not help, to an earlier one.
 """
 
 from __future__ import annotations

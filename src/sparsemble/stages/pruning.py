@@ -113,10 +113,7 @@ def prune(
     if missing:
         raise InputError(f"the layout's weight {missing[0]!r} is not among the parameters")
     weights = {name: parameters[name].detach() for name in layout.weights}
-    if scope == "layer":
-        return {name: _largest([weight], sparsity)[0] for name, weight in weights.items()}
-    masks = _largest(list(weights.values()), sparsity)
-    return dict(zip(weights, masks, strict=True))
+    return _masks(weights, {name: own.numel() for name, own in weights.items()}, sparsity, scope)
 
 
 def pruned_member(member: Member, how: PruneSettings) -> Member:
@@ -128,15 +125,21 @@ def masks_of(member: Member, how: PruneSettings) -> dict[str, Tensor]:
     """Which weights of a sample stay by a sparsity; what has gone already counts as pruned."""
     assert how.sparsity is not None
     weights = {name: member.network.get_parameter(name).detach() for name in member.layout.weights}
-    whole = member.whole_sizes()
-    if how.scope == "layer":
+    return _masks(weights, member.whole_sizes(), how.sparsity, how.scope)
+
+
+def _masks(
+    weights: Mapping[str, Tensor], whole: Mapping[str, int], sparsity: float, scope: Scope
+) -> dict[str, Tensor]:
+    """Masks of the largest weights, of tensors that were as large as `whole` says."""
+    if scope == "layer":
         return {
-            name: _largest([weight], _left_to_prune(how.sparsity, whole[name], weight.numel()))[0]
+            name: _largest([weight], _left_to_prune(sparsity, whole[name], weight.numel()))[0]
             for name, weight in weights.items()
         }
     own = sum(weight.numel() for weight in weights.values())
-    sparsity = _left_to_prune(how.sparsity, sum(whole.values()), own)
-    return dict(zip(weights, _largest(list(weights.values()), sparsity), strict=True))
+    left = _left_to_prune(sparsity, sum(whole.values()), own)
+    return dict(zip(weights, _largest(list(weights.values()), left), strict=True))
 
 
 def _left_to_prune(sparsity: float, whole: int, own: int) -> float:
@@ -158,7 +161,7 @@ def within(member: Member, flops: float | None, weights: float | None) -> Member
 
 def _largest(weights: list[Tensor], sparsity: float) -> list[Tensor]:
     """Masks of the largest magnitudes over all tensors together."""
-    magnitudes = torch.cat([weight.abs().flatten() for weight in weights])
+    magnitudes = torch.cat([weight.abs().flatten().cpu() for weight in weights])
     count = round((1 - sparsity) * magnitudes.numel())
     kept = torch.zeros(magnitudes.numel(), dtype=torch.bool)
     if count == magnitudes.numel():

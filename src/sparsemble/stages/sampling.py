@@ -34,7 +34,7 @@ from sparsemble.stages.shedding import Shedding
 from sparsemble.stages.starting import NetworkSource, check_plain, initial_network
 from sparsemble.stages.statistics import re_estimate
 from sparsemble.stages.subject import Subject, learning_part
-from sparsemble.stages.updates import PriorStep, Update
+from sparsemble.stages.updates import PriorStep, Update, check_proximal
 from sparsemble.structure import Layout
 from sparsemble.tasks import Task
 from sparsemble.team import Team
@@ -84,6 +84,12 @@ class ChainSettings(Settings):
     @model_validator(mode="after")
     def _has_samples(self) -> Self:
         self.steps_to_collect(steps_per_epoch=self.samples or 1)
+        return self
+
+    @model_validator(mode="after")
+    def _prior_can_act(self) -> Self:
+        if self.prior_step == "proximal":
+            check_proximal(self.sampler.sampler)
         return self
 
     def what_samples_depend_on(self) -> dict[str, Any]:

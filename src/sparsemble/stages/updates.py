@@ -13,7 +13,9 @@ Gaussian prior λ the weights after the prior's step have variance
 
     (2kηT/N) / ((1 + kηλ)² − (1 − ηa)^2k),   which tends to T/(N(a + λ)) as η → 0.
 
-The proximal step comes after the noise, so that groups which it takes to zero are exactly zero.
+The proximal step comes after the noise, so that groups which it takes to zero are exactly zero. It
+goes as far as the prior's gradient would in k steps: for SGLD kη, for SGHMC kη/α. Preconditioned
+samplers move every weight by a rate of its own, and have no such step.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from sparsemble.errors import InputError
 from sparsemble.priors import BoundPrior
 from sparsemble.samplers import Sampler
 
@@ -53,6 +56,8 @@ class Update:
         self._every = every
         self._proximal = prior_step == "proximal"
         self._temperatures = [group["temperature"] for group in sampler.param_groups]
+        if self._proximal:
+            check_proximal(type(sampler))
 
     def set_lr(self, lr: float) -> None:
         """Use this learning rate from now on."""
@@ -69,7 +74,7 @@ class Update:
             self._add_prior(gradients)
         self._move(self._every)
         if self._proximal:
-            self.prior.shrink(self._every * self._lr)
+            self.prior.shrink(self._every * self._drift)
 
     def _add_prior(self, gradients: Mapping[str, Tensor]) -> None:
         if self._every == 1:
@@ -89,6 +94,11 @@ class Update:
             group["temperature"] = temperature
 
     @property
+    def _drift(self) -> float:
+        drift = self.sampler.drift(self.sampler.param_groups[0])
+        return self._lr if drift is None else drift
+
+    @property
     def _lr(self) -> float:
         return float(self.sampler.param_groups[0]["lr"])
 
@@ -105,9 +115,18 @@ class Update:
         return {
             "temperature": self._temperatures[0],
             "num_data": self.sampler.num_data,
-            "lr": self._lr * self._every,
+            "lr": self._drift * self._every,
         }
 
     def figures(self) -> dict[str, Any]:
         """What a trace tells of the last step."""
         return {"lr": self._lr, "noise_to_drift": self.sampler.noise_to_drift()}
+
+
+def check_proximal(sampler: type[Sampler]) -> None:
+    """Raise `InputError` if the prior cannot act by proximal steps beside a sampler."""
+    if sampler.drift is Sampler.drift:
+        raise InputError(
+            f"prior_step = 'proximal' is not for {sampler.__name__}, which does not say how far a "
+            "gradient moves all parameters alike (drift); use 'gradient'"
+        )

@@ -161,6 +161,7 @@ class LanguageModelling(Task):
             text,
             reference=reference,
             notes=text.notes,
+            streams=text.streams,
         )
 
     def evaluation_from(
@@ -176,10 +177,11 @@ class LanguageModelling(Task):
             path = Path(source)
             file = part_of(path, part) if path.is_dir() else path
             return scored_text(self, file, source, streams)
-        known = TEXTS[source](folder).part(part)
-        words = TEXTS[source](folder).vocabulary.decode(known.tokens)
-        tokens, unknown = self.vocabulary.encode(words, source)
-        return self.evaluation(Text(tokens, source, streams, known.true_nll, unknown))
+        corpus = TEXTS[source](folder)
+        known = corpus.part(part)
+        tokens, unknown = self.vocabulary.encode(corpus.vocabulary.decode(known.tokens), source)
+        true_nll = None if unknown else known.true_nll  # which is of the words as they were
+        return self.evaluation(Text(tokens, source, streams, true_nll, unknown))
 
     def augmentation(self, given: Augmentation) -> Augmentation:
         """For a text in these words: `<unk>` may stand for one that is dropped."""

@@ -115,6 +115,17 @@ class Evaluation:
     """What the user should know; what only reading shows is there after the last batch."""
     weights: Tensor | None = None
     """How much each example counts where settings and members are chosen."""
+    streams: int = 1
+    """Equally long pieces, which are read side by side: so many of its batches' answers in a row
+    are from one piece each."""
+
+    def in_order(self, values: Tensor) -> Tensor:
+        """What batches have given for every answer, in the order of the data."""
+        length = -(-len(values) // self.streams)
+        places = torch.arange(length * self.streams).view(self.streams, length).t()
+        ordered = torch.empty_like(values)
+        ordered[places[places < len(values)].to(values.device)] = values
+        return ordered
 
 
 class Training(Protocol):

@@ -146,7 +146,7 @@ def scored_text(task: LanguageModelling, path: Path, source: str, streams: int) 
         yield from text.segments() if streams == 1 else text.segments_of(streams)
         notes[:] = about_unknown(text.unknown, source)
 
-    return Evaluation(source, 0, FileBatches(batches, path), notes=notes)
+    return Evaluation(source, 0, FileBatches(batches, path), notes=notes, streams=streams)
 
 
 def predicted_text(task: LanguageModelling, ensemble: Predictor, path: Path, words: int) -> Answer:
