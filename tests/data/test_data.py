@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 import torch
 from sklearn.datasets import load_diabetes, load_digits
-from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, TensorDataset
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    IterableDataset,
+    RandomSampler,
+    SubsetRandomSampler,
+    TensorDataset,
+)
 
 from sparsemble.data import ArrayBatches, LoaderBatches, Scaling, as_dataset, digits, mnist
 from sparsemble.data.diabetes import FEATURES, diabetes
@@ -262,3 +269,10 @@ def test_a_column_that_single_precision_would_flatten_is_refused():
     with pytest.raises(InputError, match=r"feature 0 lies between 1700000000 and 1700000049, .*"):
         as_dataset(seconds, np.arange(50) % 2)
     assert len(as_dataset(seconds - 1.7e9, np.arange(50) % 2)) == 50
+
+
+def test_a_loader_of_a_part_of_the_examples_counts_that_part():
+    data = TensorDataset(torch.zeros(50, 2), torch.zeros(50).long())
+    part = DataLoader(data, batch_size=5, sampler=SubsetRandomSampler(range(10)))
+    batches = LoaderBatches(part, seed=0, targets=targets)
+    assert (batches.num_data, batches.steps) == (10, 2)

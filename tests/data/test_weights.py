@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from sparsemble.data import ArrayBatches, as_dataset
 from sparsemble.data.batches import copies
-from sparsemble.ensemble import Ensemble
+from sparsemble.ensemble import Budget, Ensemble
 from sparsemble.ensemble.comparison import log_scores
+from sparsemble.ensemble.selection import selected
 from sparsemble.errors import InputError
 from sparsemble.layouts import layout_of
 from sparsemble.members import Member
@@ -31,6 +32,23 @@ def test_every_example_is_taken_as_often_as_is_due_up_to_one(weights, total, see
     due = weighed / weighed.sum() * total
     assert bool(((found - due).abs() < 1 + 1e-6).all())
     assert not bool(found[weighed == 0].any())
+
+
+def test_members_are_selected_by_weighted_examples():
+    """Of two members one is right on many examples that hardly count."""
+    members = []
+    for sign in (1.0, -1.0):
+        network = feedforward(1, [], 2)
+        with torch.no_grad():
+            network[0].weight.copy_(torch.tensor([[0.0], [3.0 * sign]]))
+            network[0].bias.zero_()
+        members.append(Member.dense(network, layout_of(network)))
+    ensemble = Ensemble(members, Classification(num_classes=2, input_shape=(1,)))
+    inputs = torch.tensor([[1.0]] * 6 + [[-1.0]] * 4)
+    weights = torch.tensor([0.001] * 6 + [1.0] * 4)
+    data = as_dataset(inputs, [1] * 6 + [1] * 4).weighed(weights)
+    assert selected(ensemble, data, Budget(flops=2.0)) == [1]
+    assert selected(ensemble, as_dataset(data.inputs, data.targets), Budget(flops=1.0)) == [0]
 
 
 def test_on_average_every_example_is_drawn_by_its_weight():

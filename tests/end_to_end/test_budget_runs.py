@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sparsemble.ensemble.verdict import read_verdict
+from sparsemble.learning.planning import Planner
 from sparsemble.results.result import read_result
 
 
@@ -52,3 +53,22 @@ def test_a_budget_that_makes_no_sense_is_told_in_one_line(command, tmp_path, lim
     assert code == 2
     assert message in told
     assert not (tmp_path / "run").exists()
+
+
+def test_settings_that_trials_find_cannot_be_set_beside_a_budget(command, tmp_path):
+    learn = ("learn", "digits", "--budget", "flops=1", "--out", tmp_path / "run")
+    code, _, told = command(*learn, "--set", "prior.penalty=1e-3")
+    assert code == 2
+    assert "--set prior.penalty: for a budget that is found by trials; leave it out" in told
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("short_plans")
+def test_the_length_of_a_run_for_a_budget_can_be_set(command, tmp_path, monkeypatch):
+    length = Planner._length
+    monkeypatch.setattr(Planner, "_length", lambda self: self._epochs or length(self))
+    learn = ("learn", "digits", "--set", "network.hidden=[40, 20]", "--baseline", "none")
+    chosen = ("--set", "chain.epochs=3", "--budget", "flops=1", "--out", tmp_path / "run")
+    assert command(*learn, *chosen)[0] == 0
+    assert read_result(tmp_path / "run" / "result.json").recipe.chain.epochs == 3

@@ -280,3 +280,12 @@ def test_what_is_not_there_is_told(on, message, monkeypatch):
     with pytest.raises(InputError) as told, engine_on(on):
         pass
     assert message in str(told.value)
+
+
+def test_processes_import_nothing_from_the_folder_they_are_started_in(tmp_path, monkeypatch):
+    for name in ("random", "json", "socket"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('imported from here')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [place for place in sys.path if place])
+    with Processes(1) as engine:
+        assert done(engine, some_jobs.add, [1, 2], 10) == {0: 11, 1: 12}

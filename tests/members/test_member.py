@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+import sparsemble
 from scenarios import full_masks, mlp, recurrent_layout
 from sparsemble.data import ArrayBatches, Dataset
 from sparsemble.ensemble import Ensemble
@@ -208,3 +209,27 @@ def test_layouts_without_groups_make_members():
     made = Member.dense(network, layout_of(network).ungrouped())
     assert made.origin.group_sizes == {}
     assert made.cost.parameters == 6
+
+
+class ByName(nn.Module):
+    """Takes its only input by name."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(5, 4), nn.Linear(4, 2)
+
+    def forward(self, *, rows):
+        return self.last(self.first(rows).relu())
+
+
+def test_features_that_go_may_be_given_by_name():
+    torch.manual_seed(0)
+    rows = torch.rand(6, 5)
+    traced = sparsemble.describe(ByName(), rows=rows)
+    masks = full_masks(traced.layout, traced.program)
+    masks["first.weight"][:, 1] = False
+    member = compact(traced.program, traced.layout, masks)
+    without = rows.clone()
+    without[:, 1] = 7
+    assert len(member.origin.units[member.layout.inputs.name]) == 4
+    torch.testing.assert_close(member(rows=rows), member(rows=without))

@@ -315,3 +315,12 @@ def test_an_encoding_is_the_same_after_it_was_written_down():
     columns = sparsemble.table(TABLE, target="sold").columns
     assert TableEncoding.model_validate_json(columns.model_dump_json()) == columns
     assert columns.targets == (TargetColumn(name="sold", classes=("no", "yes")),)
+
+
+def test_texts_that_only_end_like_a_number_stay_as_they_are():
+    versions = ["1.2.0", "1.3.0", "v1.0", "v1"]
+    data = sparsemble.table({"x": versions * 3, "z": range(12), "y": ["no", "yes"] * 6}, "y")
+    names = [f"x={version}" for version in versions]
+    assert set(names) < set(data.feature_names)
+    places = [data.feature_names.index(name) for name in names]
+    assert torch.equal(data.inputs[:4, places], torch.eye(4))

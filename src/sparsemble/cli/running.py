@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -29,12 +29,16 @@ from sparsemble.cli.options import (
     threads_for,
     train_with,
 )
+from sparsemble.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from sparsemble.engines import Engine
     from sparsemble.recipes import Recipe
+
+_KEPT_FOR_A_BUDGET = ("data", "network", "task", "grouping", "seed", "name", "chain.augment")
+"""Settings of a recipe that are not found by trials."""
 
 
 @app.command()
@@ -109,9 +113,15 @@ def learn(
     from sparsemble.cli.tables import show_columns, table_or_recipe
 
     train_with(threads_for(jobs, on, threads))
+    wanted, epochs = parsed_changes(changes), None
+    if tables and recipe is None:
+        budget = budget or "flops=1.0"
+    if budget is not None:
+        baseline = baseline or wanted.pop("baseline", None)
+        epochs = _taken_epochs(wanted)
     resolved = table_or_recipe(
         recipe,
-        parsed_changes(changes),
+        wanted,
         files=tables,
         targets=target,
         test=test,
@@ -122,10 +132,8 @@ def learn(
     folder = out or Path("runs") / resolved.name
     console = progress_console(quiet=quiet)
     show_columns(resolved, console)
-    if tables and recipe is None:
-        budget = budget or "flops=1.0"
     if budget is not None:
-        resolved = _planned(resolved, budget, folder, console, data)
+        resolved = _planned(resolved, budget, folder, console, data, epochs)
     if baseline is not None:
         resolved = resolved.model_copy(update={"baseline": baseline})
     with engine_from(jobs, on) as engine:
@@ -141,8 +149,25 @@ def learn(
         )
 
 
+def _taken_epochs(wanted: dict[str, Any]) -> int | None:
+    """How long a chain may be, if that is set, which is taken out; what trials find cannot be."""
+    epochs: int | None = wanted.pop("chain.epochs", None)
+    for key in wanted:
+        if not key.startswith(_KEPT_FOR_A_BUDGET):
+            raise InputError(
+                f"--set {key}: for a budget that is found by trials; leave it out, or name a "
+                "recipe without --budget"
+            )
+    return epochs
+
+
 def _planned(
-    recipe: Recipe, budget: str, folder: Path, console: Console, data: Path | None
+    recipe: Recipe,
+    budget: str,
+    folder: Path,
+    console: Console,
+    data: Path | None,
+    epochs: int | None,
 ) -> Recipe:
     """The recipe that trials find for a budget."""
     from sparsemble.progress.showing import shown
@@ -150,7 +175,7 @@ def _planned(
 
     limits = parsed_budget(budget)
     with shown(console, f"{recipe.name}, trials") as callback:
-        found = planned(recipe, limits, folder, data_folder=data, callback=callback)
+        found = planned(recipe, limits, folder, epochs=epochs, data_folder=data, callback=callback)
     console.print(f"settings for {limits.text}: {found.in_short}")
     return found
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, SubsetRandomSampler
 
 from sparsemble.data.arguments import Inputs
 from sparsemble.data.dataset import Dataset
@@ -114,6 +114,8 @@ class LoaderBatches:
     @staticmethod
     def _count(loader: DataLoader[Any]) -> int:
         try:
+            if isinstance(loader.sampler, SubsetRandomSampler):
+                return len(loader.sampler)
             return len(loader.dataset)  # type: ignore[arg-type]
         except TypeError:
             raise InputError(

@@ -119,10 +119,10 @@ def check_resolution(inputs: Any, source: str) -> None:
     """Refuse columns in double precision that would be nearly constant in single precision."""
     if isinstance(inputs, Tensor) and inputs.dtype is torch.float64:
         inputs = inputs.detach().cpu().numpy()
-    if not isinstance(inputs, np.ndarray) or inputs.ndim != 2 or not len(inputs):
+    if not isinstance(inputs, np.ndarray) and column_names(inputs) is None:
         return
     values = np.asarray(inputs)
-    if values.dtype != np.float64:
+    if values.dtype != np.float64 or values.ndim != 2 or not len(values):
         return
     low, high = values.min(0), values.max(0)
     hardly = (high > low) & (high - low < _RESOLUTION * np.maximum(np.abs(low), np.abs(high)))

@@ -60,7 +60,6 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     stop_with_starter()
     try:
-        sys.path[:] = unpacked(connection.recv_bytes())
         job = b""
         while True:
             fresh = connection.recv_bytes()
@@ -84,7 +83,3 @@ def _answer(job: bytes, task: bytes, line: _ToStarter) -> bytes:
         if not isinstance(error, SparsembleError | KeyboardInterrupt):
             error.add_note(f"In a job's process:\n{traceback.format_exc()}")
         return packed_error(error)
-
-
-if __name__ == "__main__":
-    main()

@@ -6,6 +6,7 @@ random numbers matter; jobs and results travel over a pair of sockets.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -24,6 +25,10 @@ from sparsemble.engines.sending import STOP, packed, unpacked
 from sparsemble.errors import InputError, SparsembleError
 from sparsemble.processes.starter import STARTER
 
+_CHILD = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[2]); "
+    "from sparsemble.engines.child import main; main()"
+)
 _LOOK_EVERY = 0.2
 _SAVING = 60.0
 """Seconds that jobs get to save when they are to stop."""
@@ -56,7 +61,15 @@ class Processes(Engine):
         """A process that has nothing to do, if there may be one."""
         if not self._free.acquire(blocking=False):
             return None
-        return self._idle.pop() if self._idle else _Process()
+        try:
+            return self._idle.pop()
+        except IndexError:  # other threads take some, too
+            pass
+        try:
+            return _Process()
+        except BaseException:
+            self._free.release()
+            raise
 
     def give_back(self, process: _Process) -> None:
         """It has nothing to do any more."""
@@ -81,7 +94,8 @@ class _Process:
         self.connection = Connection(here.detach())
         with there:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "sparsemble.engines.child", str(there.fileno())],
+                # Not by -m, which would import from the folder the command is run in.
+                [sys.executable, "-P", "-c", _CHILD, str(there.fileno()), json.dumps(sys.path)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 pass_fds=[there.fileno()],
@@ -89,7 +103,6 @@ class _Process:
                 # Interrupts at the terminal are left to the starter.
                 start_new_session=True,
             )
-        self.connection.send_bytes(packed(sys.path))
         self.common: bytes | None = None
 
     def do(self, common: bytes, task: bytes) -> None:
@@ -187,9 +200,10 @@ class _Batch(Batch):
         self._engine.free()
         self._deaths[number] += 1
         if self._deaths[number] >= _DEATHS:
+            why = "; out of memory? Fewer jobs take less" if how.startswith("signal") else ""
             raise SparsembleError(
-                f"a job ended its process {_DEATHS} times ({how}; out of memory?); the same "
-                "command again goes on where it stopped, with fewer jobs it takes less memory"
+                f"a job ended its process {_DEATHS} times ({how}{why}); the same command again "
+                "goes on where it stopped"
             )
         self._waiting.appendleft(number)
 

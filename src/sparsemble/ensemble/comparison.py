@@ -82,8 +82,8 @@ def log_scores(ensemble: Ensemble, data: Any) -> Tensor:
 
     With weights each is as many times its score, so that their mean is weighted.
     """
-    scores = _statistics(ensemble, data)[ensemble.task.log_score]
-    weights = data.weights if isinstance(data, Evaluation) else None
+    held = data if isinstance(data, Evaluation) else ensemble.task.evaluation(data)
+    scores, weights = _statistics(ensemble, held)[ensemble.task.log_score], held.weights
     return scores if weights is None else scores * (weights / weights.mean())
 
 

@@ -313,6 +313,13 @@ def _check_alike(members: Sequence[Member]) -> None:
         raise InputError("an ensemble needs at least one member")
     if not all(isinstance(member, Member) for member in members):
         raise InputError("an ensemble is made of Members: Member.dense(network, layout), say")
+    for member in members:
+        names = [name for name, _ in member.network.named_buffers()]
+        if names and not isinstance(member.network, Program):
+            raise InputError(
+                f"a member has buffers ({', '.join(names)}), of which a layout written by hand "
+                "says nothing: networks that are traced may have some"
+            )
     first = kind_of(members[0])
     for number, member in enumerate(members):
         for what, value in kind_of(member).items():

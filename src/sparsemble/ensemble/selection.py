@@ -28,7 +28,9 @@ def selected(ensemble: Ensemble, validation: Any, budget: Budget) -> list[int]:
     best = math.inf
     while True:
         figures = {
-            index: figures_of(task, everything[[*chosen, index]], truth)[task.log_score]
+            index: figures_of(task, everything[[*chosen, index]], truth, held.weights)[
+                task.log_score
+            ]
             for index in range(len(ensemble))
             if index not in chosen
             and not budget.exceeded_by(ensemble_cost([ensemble[i] for i in (*chosen, index)]))

@@ -367,7 +367,10 @@ def _opened(
 
 def _identity(fitted: Fitted, recipe: Recipe, team: Team | None) -> dict[str, Any]:
     """What the chain's files depend on; not how many chains there are."""
+    judged = fitted.training.judged()
+    chooses = recipe.choose or recipe.chain.patience is not None
     return {
+        **({"validation data": judged.fingerprint()} if chooses and judged is not None else {}),
         "network": _digest(fitted.description),
         "initial weights": fitted.initial_weights,
         "task": _digest(json.dumps(described_task(fitted.task), sort_keys=True)),

@@ -29,7 +29,8 @@ def rehearse(training: Training, network: nn.Module) -> None:
     """Raise `InputError` if network, data and task do not go together."""
     task = training.task
     inputs, targets = next(training.batches(_EXAMPLES).epoch(0))
-    inputs, targets = inputs[:_EXAMPLES], targets[:_EXAMPLES]
+    device = next(network.parameters()).device
+    inputs, targets = inputs[:_EXAMPLES].to(device), targets[:_EXAMPLES].to(device)
     _check_kind(task, network, inputs)
     with torch.no_grad(), borrowed_streams(), in_mode(network):
         task.check(network, inputs[:1])

@@ -27,7 +27,7 @@ from sparsemble.stages import (
     draw_samples,
 )
 from sparsemble.store import inside, read_tensors, write_tensors
-from sparsemble.tasks import described_task
+from sparsemble.tasks import Evaluation, described_task
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +74,7 @@ class Trials:
             splits[0].initial_weights,
             described_task(splits[0].task),
             [split.training.fingerprint() for split in splits],
+            [judged and judged.fingerprint() for judged in map(_judged, splits)],
             [seed, STREAMS],
         ]
 
@@ -125,6 +126,10 @@ class Trials:
         )
         alone = Ensemble([split.dense(sample).to(self._device)], split.task)
         return log_scores(alone, split.training.judged())
+
+
+def _judged(split: Fitted) -> Evaluation | None:
+    return split.training.judged()
 
 
 def trials_cost(folder: Path) -> StageCost | None:

@@ -74,9 +74,12 @@ class Member(nn.Module):
         """Outputs for (scaled) inputs; a recurrent network takes and gives its state as well."""
         space = self.layout.inputs
         if self.inputs is not None and space is not None:
+            size = self.origin.sizes[space.name]
+            if not inputs:  # a network whose features can go has one input
+                ((name, only),) = named.items()
+                return self.network(**{name: selected(only, self.inputs, size)})
             first, *others = inputs
-            kept = selected(first, self.inputs, self.origin.sizes[space.name])
-            return self.network(kept, *others, **named)
+            return self.network(selected(first, self.inputs, size), *others, **named)
         return self.network(*inputs, **named)
 
     @property

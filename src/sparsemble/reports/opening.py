@@ -28,6 +28,7 @@ from sparsemble.runs.part_folder import sample_of
 from sparsemble.stages import Sample
 from sparsemble.stages.pruning import pruned_member, within
 from sparsemble.stages.samples import mean_of
+from sparsemble.stages.statistics import re_estimate
 from sparsemble.store import inside, read_json, read_tensors
 from sparsemble.structure import Layout
 from sparsemble.tasks import Evaluation, Task, described_task
@@ -133,17 +134,22 @@ class FinishedRun:
         read = [read_tensors(inside(file.parent, file.name)) for file in files[-count:]]
         if not count:
             return None
-        return self.fitted.dense(
-            mean_of([sample_of(*own) for own in read], self.layout, self.blank)
-        )
+        mean = mean_of([sample_of(*own) for own in read], self.layout, self.blank)
+        return self._settled(self.fitted.dense(mean))
 
     def pruned_member(self, sample: Sample) -> Member:
         """A sample pruned by the recipe and made compact, not yet retrained."""
         how = self.recipe.prune
         assert how is not None
+        dense = self.fitted.dense(sample)
         if how.sparsity is None:
-            return within(self.fitted.dense(sample), *how.shares(len(self.ensemble))[-1])
-        return pruned_member(self.fitted.dense(sample), how)
+            return self._settled(within(dense, *how.shares(len(self.ensemble))[-1]))
+        return self._settled(pruned_member(dense, how))
+
+    def _settled(self, member: Member) -> Member:
+        """A member whose weights have changed, with statistics of its own."""
+        batches = self.fitted.training.batches(self.recipe.chain.batch_size)
+        return re_estimate(member, self.task, batches)
 
 
 def open_run(

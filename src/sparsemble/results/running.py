@@ -65,6 +65,7 @@ def planned(
     budget: Budget,
     folder: Path,
     *,
+    epochs: int | None = None,
     data_folder: Path | None = None,
     callback: Callback | None = None,
 ) -> Recipe:
@@ -74,6 +75,7 @@ def planned(
         recipe: Says what is learned: data, network, task, how inputs are perturbed.
         budget: What the ensemble may cost.
         folder: Of the run; if it was begun already, its own recipe is given.
+        epochs: How long a chain is at most; by default as long as is usual.
         data_folder: Where data sets lie.
         callback: Told what happens in the trials.
     """
@@ -86,7 +88,7 @@ def planned(
                 f"{'differ' if len(other) > 1 else 'differs'}; use another folder (--out)"
             )
         augment, seed = recipe.chain.augment, recipe.seed
-        check_planned(known, folder, budget=budget, augment=augment, seed=seed)
+        check_planned(known, folder, budget=budget, augment=augment, seed=seed, epochs=epochs)
         return known
     given = ingredients_of(recipe, data_folder)
     found = plan(
@@ -95,6 +97,7 @@ def planned(
         budget,
         augment=recipe.chain.augment,
         seed=recipe.seed,
+        epochs=epochs,
         task=given.task,
         layout=given.layout,
         grouping=recipe.grouping,

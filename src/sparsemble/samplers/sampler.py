@@ -187,7 +187,7 @@ class Sampler(Optimizer, ABC):
 
     def _restore_generators(self, states: Iterable[Tensor]) -> None:
         for source, state in zip(self._sources.values(), states, strict=True):
-            source.generator.set_state(state)
+            source.generator.set_state(state.cpu())  # wherever the generator draws
 
     def state_dict(self) -> dict[str, Any]:
         """The optimiser's state and the states of the noise generators."""

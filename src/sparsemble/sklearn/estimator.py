@@ -22,7 +22,7 @@ from sparsemble.data.dataset import About
 from sparsemble.ensemble import Budget, Ensemble
 from sparsemble.errors import InputError
 from sparsemble.learning import learn
-from sparsemble.members import grown
+from sparsemble.members import Versions, grown
 from sparsemble.nets import feedforward
 from sparsemble.recipes import Recipe
 from sparsemble.sklearn.canonical import canonical_rows
@@ -177,14 +177,15 @@ class SparseEnsembleEstimator(BaseEstimator):  # type: ignore[misc]
             self.feature_names_in_ = np.array(names, dtype=object)
 
 
-_DOUBLES: WeakKeyDictionary[Ensemble, Ensemble] = WeakKeyDictionary()
+_DOUBLES: WeakKeyDictionary[Ensemble, tuple[Versions, Ensemble]] = WeakKeyDictionary()
 
 
 def _in_double(ensemble: Ensemble) -> Ensemble:
-    """The same ensemble in double precision, made when it is first asked for."""
-    if ensemble not in _DOUBLES:
-        _DOUBLES[ensemble] = copy.deepcopy(ensemble).double()
-    return _DOUBLES[ensemble]
+    """The same ensemble in double precision, made anew when weights have changed."""
+    known = _DOUBLES.get(ensemble)
+    if known is None or not known[0].hold():
+        known = _DOUBLES[ensemble] = Versions(ensemble), copy.deepcopy(ensemble).double()
+    return known[1]
 
 
 def _identity(folder: Path) -> str:

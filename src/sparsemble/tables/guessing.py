@@ -198,13 +198,22 @@ def _category(name: str, cells: Cells, source: str) -> tuple[CategoryColumn, str
     missing = cells.missing
     if cells.kind == "number" and bool((np.abs(cells.values) > EXACT).any()):
         raise InputError(f"{source}: holds numbers too large to tell apart: give them as texts")
-    different = list(dict.fromkeys(_WHOLE.sub("", text) for text in cells.ordered))
+    different = list(dict.fromkeys(map(_written, cells.ordered)))
     column = CategoryColumn(name=name, categories=tuple(different), marked=bool(missing.any()))
     count = f"{len(different)} categor{'ies' if len(different) > 1 else 'y'}"
     sentence = f"{count} ({some(different)})"
     return column, sentence + (
         f", {_values(missing)} missing, as a category of its own" if missing.any() else ""
     )
+
+
+def _written(text: str) -> str:
+    """A category's text; whole numbers may have become fractions on their way.
+
+    >>> _written("3.0"), _written("1.3.0")
+    ('3', '1.3.0')
+    """
+    return text if number(text) is None else _WHOLE.sub("", text)
 
 
 def _one(cells: Cells) -> str:

@@ -379,6 +379,12 @@ class ExampleTask(Task):
                     "features per row"
                 )
             if tensor.shape[1:] != self.input_shape:  # as the scaling is shaped, which broadcasts
+                given, own = ([n for n in s if n > 1] for s in (tensor.shape[1:], self.input_shape))
+                if given != own and len(given) > 1 and len(own) > 1:
+                    raise InputError(
+                        f"{source}: inputs of shape {tuple(tensor.shape[1:])}, the ensemble was "
+                        f"learned with {tuple(self.input_shape)}: give them in that order, or flat"
+                    )
                 tensor = tensor.reshape(len(tensor), *self.input_shape)
         return tensor
 

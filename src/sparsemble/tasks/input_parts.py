@@ -37,11 +37,12 @@ class InputPart(Settings):
                 f"{self.dims} dimensions"
             )
         own: torch.dtype = getattr(torch, self.dtype)
-        # A file may hold integers as floats.
-        if tensor.is_floating_point() and not torch.equal(tensor.to(own).to(tensor), tensor):
+        # A file may hold integers as floats, or as longer ones.
+        exact = own.is_floating_point or torch.equal(tensor.to(own).to(tensor.dtype), tensor)
+        if not exact:
+            what = "fractions" if tensor.is_floating_point() else "other numbers"
             raise InputError(
-                f"{source}: fractions, the ensemble was learned with {self.dtype}: give such "
-                "numbers"
+                f"{source}: {what}, the ensemble was learned with {self.dtype}: give such numbers"
             )
         return tensor.to(own)
 

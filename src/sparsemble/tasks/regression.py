@@ -377,10 +377,12 @@ class Regression(ExampleTask):
             return ["there is only one member"] * evidence.shape[1]
         means = evidence.chunk(2, dim=-1)[0]
         ends = zip(means.amin(0)[:, 0].tolist(), means.amax(0)[:, 0].tolist(), strict=True)
+        law = self.mixture(self.mix(evidence))
+        parts = (law.epistemic / law.variance)[:, 0].tolist()
         return [
             f"the members' means of {self.names[0]} lie between {short(low)} and {short(high)}: "
             f"of the predicted variance {share(much)} is their disagreement"
-            for (low, high), much in zip(ends, self.diversity(evidence).tolist(), strict=True)
+            for (low, high), much in zip(ends, parts, strict=True)
         ]
 
     def sections(self, ensemble: Predictor, evaluation: Evaluation, seed: int) -> Iterator[Section]:

@@ -125,7 +125,22 @@ def _add(totals: dict[str, Tensor], statistics: Mapping[str, Tensor]) -> None:
         totals[key] = totals[key] + total if key in totals else total
 
 
-def figures_of(task: Task, evidence: Tensor, targets: Tensor) -> dict[str, float]:
-    """The metrics of members together, from all their evidence at once."""
+def figures_of(
+    task: Task, evidence: Tensor, targets: Tensor, weights: Tensor | None = None
+) -> dict[str, float]:
+    """The metrics of members together, from all their evidence at once.
+
+    Args:
+        task: What they predict.
+        evidence: Of every member, for every example.
+        targets: The answers.
+        weights: How much each example counts; by default all alike.
+    """
     statistics = task.statistics(task.mix(evidence), targets.to(evidence.device))
+    if weights is not None:
+        share = (weights / weights.mean()).double().to(evidence.device)
+        statistics = {
+            key: values * share.view(-1, *[1] * (values.ndim - 1))
+            for key, values in statistics.items()
+        }
     return task.figures({key: values.double().mean(0) for key, values in statistics.items()})

@@ -8,6 +8,7 @@ beside this one; a user's own subclasses `ExampleTask` or `Task` and is passed t
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -118,6 +119,17 @@ class Evaluation:
     streams: int = 1
     """Equally long pieces, which are read side by side: so many of its batches' answers in a row
     are from one piece each."""
+
+    def fingerprint(self) -> str:
+        """What identifies the data."""
+        digest = hashlib.sha256()
+        for inputs, targets in self.batches():
+            given = inputs.tensors if isinstance(inputs, Arguments) else (inputs,)
+            for tensor in (*given, targets):
+                plain = tensor.detach().cpu().contiguous()
+                digest.update(f"{plain.dtype} {tuple(plain.shape)}".encode())
+                digest.update(plain.view(-1).view(torch.uint8).numpy().data)
+        return digest.hexdigest()
 
     def in_order(self, values: Tensor) -> Tensor:
         """What batches have given for every answer, in the order of the data."""
