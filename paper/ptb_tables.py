@@ -209,12 +209,13 @@ def _counted_epochs(result: Result) -> float:
 
 
 def _retraining(result: Result) -> float:
-    """Epochs of all members that were retrained, also for candidates that were not chosen and
-    between rounds of pruning; of older results by their recipe."""
-    retrain = result.recipe.retrain
+    """Epochs of all members that were retrained; where there were candidates that were not chosen,
+    or rounds of pruning, as they were counted."""
+    recipe, retrain = result.recipe, result.recipe.retrain
     if retrain is None:
         return 0
-    if result.training is None:
+    plain = not recipe.choose and (recipe.prune is None or recipe.prune.steps == 1)
+    if plain or result.training is None:
         return retrain.epochs * len(result.structures)
     others = ("chain", "trial")
     return sum(stage.epochs for stage in result.training.stages if stage.stage not in others)

@@ -55,6 +55,7 @@ _HOME = {name: package for package, names in _NAMES.items() for name in names}
 __all__ = sorted(_HOME)
 
 if TYPE_CHECKING:  # the same again, for type checkers: they cannot follow `__getattr__`
+    from sparsemble import allocation as allocation
     from sparsemble import augmentations as augmentations
     from sparsemble import caller_modes as caller_modes
     from sparsemble import cli as cli

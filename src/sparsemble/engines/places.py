@@ -42,6 +42,7 @@ def marked(folder: Path) -> Iterator[Place]:
     """A folder with a mark in it for a while."""
     folder = folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
+    remove_marks(folder)
     place = Place(folder, f"{_MARK}{secrets.token_hex(8)}")
     mark = inside(folder, place.mark)
     mark.touch()
