@@ -7,7 +7,6 @@ import pytest
 from scenarios import mlp
 from sparsemble.ensemble import Budget
 from sparsemble.ensemble.cost import ensemble_cost
-from sparsemble.errors import InputError
 from sparsemble.layouts import layout_of
 from sparsemble.members import Member
 
@@ -23,17 +22,6 @@ def test_a_budget_names_what_exceeds_it():
     assert Budget(flops=1.0, parameters=1.0, bytes=1300).exceeded_by(cost()) == []
     assert Budget(flops=1.5, parameters=3.0).exceeded_by(cost(2)) == ["FLOPs 2×, allowed 1.5×"]
     assert Budget(bytes=2000).exceeded_by(cost(2)) == ["bytes 2,600, allowed 2,000"]
-
-
-def test_bytes_are_weights_beside_the_biases():
-    assert Budget(bytes=700).weights(cost()) == pytest.approx((700 - 100) / 1200)
-    assert Budget(bytes=700, parameters=0.2).weights(cost()) == 0.2
-    assert Budget(flops=1.0).weights(cost()) is None
-
-
-def test_bytes_that_do_not_hold_the_biases_are_refused():
-    with pytest.raises(InputError, match="100 bytes is too small: biases alone take 100"):
-        Budget(bytes=100).weights(cost())
 
 
 @pytest.mark.parametrize(

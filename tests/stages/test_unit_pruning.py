@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from torch import nn
 
 from scenarios import mlp, model
+from sparsemble.ensemble.cost import ensemble_cost
 from sparsemble.errors import InputError
 from sparsemble.layouts import layout_of
 from sparsemble.members import Member, compact, compact_further, masked
-from sparsemble.stages.pruning import PruneSettings, within
+from sparsemble.stages.pruning import PruneSettings, Share, within
 from sparsemble.stages.unit_pruning import least_flops, prune_units
 from sparsemble.structure import measure
 
@@ -81,7 +82,7 @@ def test_units_of_lstm_layers_go_with_all_that_is_theirs(grouping, shared):
     network = model(6, 4, shared=shared)
     layout = layout_of(network, grouping)
     dense = Member.dense(network, layout)
-    smaller = within(dense, 0.5, None)
+    smaller = within(dense, Share(flops=0.5))
     assert smaller.cost.flops <= 0.5 * dense.cost.flops
     assert smaller.layout.outputs.size == layout.outputs.size
     masks = prune_units(parameters(network), layout, flops=0.5 * dense.cost.flops)
@@ -113,9 +114,28 @@ def test_a_member_pruned_further_still_knows_the_network_it_came_from():
 
 def test_rounds_fall_from_three_times_the_share_to_the_share():
     shares = PruneSettings(flops=1.0, parameters=0.7, steps=4).shares(members=2)
-    assert [flops for flops, _ in shares] == pytest.approx([1.5, 1.04, 0.721, 0.5], abs=1e-3)
-    assert shares[-1] == (0.5, 0.35)
-    assert PruneSettings(flops=0.3, per="member").shares(members=5) == [(0.3, None)]
+    assert [share.flops for share in shares] == pytest.approx([1.5, 1.04, 0.721, 0.5], abs=1e-3)
+    assert shares[-1] == Share(0.5, 0.35)
+    assert PruneSettings(flops=0.3, per="member").shares(members=5) == [Share(0.3)]
+
+
+@pytest.mark.parametrize("flops", [None, 0.5])
+def test_members_within_bytes_count_their_own_biases(flops):
+    torch.manual_seed(0)
+    members = [Member.dense(own, layout_of(own)) for own in (mlp(10, 20, 5), mlp(10, 20, 5))]
+    (share,) = PruneSettings(bytes=1000, flops=flops).shares(members=2)
+    cost = ensemble_cost([within(member, share) for member in members])
+    assert 500 < cost.bytes <= 1000  # units that nothing reads any more go with their biases
+    assert flops is None or cost.flops_ratio <= flops
+
+
+def test_bytes_that_do_not_hold_the_biases_are_refused():
+    dense = Member.dense(mlp(10, 20, 5), layout_of(mlp(10, 20, 5)))  # 25 biases
+    assert not Share(bytes=103).suffices(dense)
+    with pytest.raises(InputError, match=r"103 bytes is too small .* biases alone take 100"):
+        within(dense, Share(bytes=103))
+    assert Share(bytes=104).suffices(dense)
+    assert within(dense, Share(bytes=104)).cost.parameters <= 1
 
 
 @pytest.mark.parametrize(

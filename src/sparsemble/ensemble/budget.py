@@ -7,7 +7,6 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from sparsemble.ensemble.cost import EnsembleCost
-from sparsemble.errors import InputError
 from sparsemble.settings import Positive, Settings
 
 
@@ -48,18 +47,6 @@ class Budget(Settings):
     def share_of_flops(self) -> float | None:
         """FLOPs that may be left: those given, or as many as the time of a prediction lets hope."""
         return self.latency if self.flops is None else self.flops
-
-    def weights(self, dense: EnsembleCost) -> float | None:
-        """The share of the dense network's weights that may be left, by their number and bytes."""
-        shares = [self.parameters] if self.parameters is not None else []
-        if self.bytes is not None:
-            biases = dense.bytes - 4 * dense.parameters
-            if self.bytes <= biases:
-                raise InputError(
-                    f"a budget of {self.bytes:,} bytes is too small: biases alone take {biases:,}"
-                )
-            shares.append((self.bytes - biases) / (4 * dense.parameters))
-        return min(shares, default=None)
 
     def exceeded_by(self, cost: EnsembleCost) -> list[str]:
         """What costs more than it may, in words; nothing if all is within the budget."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sparsemble.members import Member
+from sparsemble.structure.costs import BYTES_EACH
 
 
 @dataclass(frozen=True)
@@ -39,17 +40,12 @@ def ensemble_cost(members: Iterable[Member]) -> EnsembleCost:
     costs = [member.cost for member in members]
     dense = members[0].dense_cost
     parameters = sum(cost.parameters for cost in costs)
-    biases = sum(
-        tensor.numel()
-        for member in members
-        for name, tensor in member.network.named_parameters()
-        if name not in member.masks
-    )
+    biases = sum(member.biases for member in members)
     return EnsembleCost(
         members=len(members),
         parameters=parameters,
         flops=sum(cost.flops for cost in costs),
-        bytes=4 * (parameters + biases),
+        bytes=BYTES_EACH * (parameters + biases),
         dense_parameters=dense.parameters,
         dense_flops=dense.flops,
     )

@@ -12,7 +12,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from sparsemble.ensemble.cost import EnsembleCost, ensemble_cost
 from sparsemble.errors import CorruptFileError, InputError
 from sparsemble.layouts import layout_of
 from sparsemble.layouts.known import is_known
@@ -34,6 +33,7 @@ from sparsemble.stages.starting import (
 from sparsemble.stages.unit_pruning import least_flops
 from sparsemble.store import tensor_digest
 from sparsemble.structure import Layout
+from sparsemble.structure.costs import BYTES_EACH
 from sparsemble.structure.groupings import grouped
 from sparsemble.tasks import Task, Training, task_for
 
@@ -74,11 +74,6 @@ class Fitted:
     def initial_weights(self) -> str:
         """A digest of where the first chain starts."""
         return tensor_digest({n: tensor.detach() for n, tensor in tensors_of(self.blank).items()})
-
-    @property
-    def dense_cost(self) -> EnsembleCost:
-        """What one dense network costs."""
-        return ensemble_cost([Member.dense(self.blank, self.layout)])
 
     def dense(self, sample: Sample) -> Member:
         """A sample as it is; one of another network is a `CorruptFileError`."""
@@ -191,20 +186,25 @@ def _layout(blank: nn.Module, layout: Layout | None, recipe: Recipe) -> Layout:
 
 
 def _check_budget(recipe: Recipe, blank: nn.Module, layout: Layout, steps: int) -> None:
-    """A budget must leave every member at least one unit in every layer."""
+    """A budget must leave every member at least one unit in every layer, and weights."""
     how = recipe.prune
-    if how is None or how.flops is None:
+    if how is None or how.sparsity is not None:
         return
     samples = recipe.chain.chains * len(recipe.chain.steps_to_collect(steps))
-    flops, _ = how.shares(1 if recipe.choose else samples)[-1]
-    dense = Member.dense(blank, layout).cost.flops
-    least = least_flops(dict(blank.named_parameters()), layout) / dense
-    if flops is not None and flops < least:
-        each = math.ceil(1e4 * least * how.flops / flops) / 1e4
+    dense, share = Member.dense(blank, layout), how.shares(1 if recipe.choose else samples)[-1]
+    if share.suffices(dense):
+        return
+    least = least_flops(dict(blank.named_parameters()), layout) / dense.cost.flops
+    if how.flops is not None and share.flops is not None and share.flops < least:
+        each = math.ceil(1e4 * least * how.flops / share.flops) / 1e4
         raise InputError(
             f"prune.flops = {how.flops:g} is too small: with one unit in every layer such networks "
             f"take at least {each:g} of the dense one's FLOPs"
         )
+    raise InputError(
+        f"prune.bytes = {how.bytes} is too small: biases alone take {BYTES_EACH * dense.biases:,} "
+        "of every member"
+    )
 
 
 def _check_width(task: Task, layout: Layout) -> None:

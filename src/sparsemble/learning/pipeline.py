@@ -36,9 +36,8 @@ from sparsemble.processes.interrupts import Stop
 from sparsemble.recipes import Recipe
 from sparsemble.runs import RunFolder, StageFolder
 from sparsemble.stages import Callback, Drawing, History, Retraining, Sample
-from sparsemble.stages.pruning import PruneSettings, pruned_member, within
+from sparsemble.stages.pruning import PruneSettings, Share, pruned_member, within
 from sparsemble.stages.statistics import has_statistics, re_estimate
-from sparsemble.stages.unit_pruning import least_flops
 from sparsemble.tasks import Evaluation
 from sparsemble.team import Team
 
@@ -150,9 +149,9 @@ class Pipeline:
             self._train(members, samples, f"{name}prune-{number}", epochs=how.between)
         return [self._within(member, last) for member in members]
 
-    def _within(self, member: Member, share: tuple[float | None, float | None]) -> Member:
+    def _within(self, member: Member, share: Share) -> Member:
         """A member pruned to a share, ready to predict."""
-        return self._settled(within(member, *share))
+        return self._settled(within(member, share))
 
     def _settled(self, member: Member) -> Member:
         """A member whose weights have changed, with statistics of its own, where it computes."""
@@ -247,10 +246,8 @@ class Pipeline:
         return found
 
     def _is_affordable(self, how: PruneSettings, count: int) -> bool:
-        """Does the budget leave so many members a unit in every layer?"""
-        flops, _ = how.shares(count)[-1]
-        least = least_flops(dict(self.fitted.blank.named_parameters()), self.fitted.layout)
-        return flops is None or flops * self.fitted.dense_cost.flops >= least
+        """Does the budget leave so many members a unit in every layer, and weights?"""
+        return how.shares(count)[-1].suffices(Member.dense(self.fitted.blank, self.fitted.layout))
 
     def _spent_on(
         self, means: Sequence[Sample], samples: Sequence[Sample], how: PruneSettings

@@ -119,12 +119,17 @@ def plan(
     task = task or task_for(data)
     if augment is not None and not isinstance(augment, Augmentation):
         augment = augmentation_of(augment)
-    flops = budget.share_of_flops
+    prune = PruneSettings(
+        flops=budget.share_of_flops,
+        parameters=budget.parameters,
+        bytes=budget.bytes,
+        latency=budget.latency,
+    )
     trial = Recipe(
         seed=seed,
         grouping=grouping,
         chain=ChainSettings(schedule=Constant(lr=0.01), augment=augment),
-        prune=None if flops is None else PruneSettings(flops=flops),
+        prune=prune,
         choose=True,
     )
     device = usable_device(device)
@@ -137,10 +142,7 @@ def plan(
         raise InputError("settings are chosen on validation data: give some")
     trials = Trials(splits, seed=seed, device=device, callback=callback, folder=folder)
     planner = Planner(splits[0].training, trials, augment=augment, seed=seed, epochs=epochs)
-    weights = budget.weights(splits[0].dense_cost)
-    found = planner.recipe(
-        PruneSettings(flops=flops, parameters=weights, latency=budget.latency, steps=_ROUNDS)
-    )
+    found = planner.recipe(prune.model_copy(update={"steps": _ROUNDS}))
     return found.model_copy(update={"grouping": grouping})
 
 
@@ -168,8 +170,8 @@ def check_planned(
     if budget is not None:
         pairs["flops"] = (how and how.flops, budget.share_of_flops)
         pairs["latency"] = (how and how.latency, budget.latency)
-        if budget.bytes is None:
-            pairs["parameters"] = (how and how.parameters, budget.parameters)
+        pairs["parameters"] = (how and how.parameters, budget.parameters)
+        pairs["bytes"] = (how and how.bytes, budget.bytes)
     if augment is not None:
         asked = augment if isinstance(augment, Augmentation) else augmentation_of(augment)
         pairs["augment"] = (known.chain.augment, asked)

@@ -113,11 +113,11 @@ class _SecondStage:
             return [self._settled(pruned_member(member, how)) for member in members]
         *rounds, last = how.shares(len(members))
         for number, share in enumerate(rounds, start=1):
-            members = [self._settled(within(member, *share)) for member in members]
+            members = [self._settled(within(member, share)) for member in members]
             assert self.retrain is not None, "checked before"
             between = self.retrain.model_copy(update={"epochs": how.between})
             self.train(members, between, f"prune-{number}")
-        return [self._settled(within(member, *last)) for member in members]
+        return [self._settled(within(member, last)) for member in members]
 
     def train(self, members: Sequence[Member], how: RetrainSettings, stage: str) -> None:
         """Retrain members, in place."""

@@ -92,6 +92,12 @@ class Member(nn.Module):
         """What the network cost before it was pruned."""
         return measure_whole(self.layout.with_sizes(self.origin.sizes), dict(self._shapes()))
 
+    @property
+    def biases(self) -> int:
+        """How many numbers it has that are never pruned, nor counted among its parameters."""
+        own = self.network.named_parameters()
+        return sum(tensor.numel() for name, tensor in own if name not in self._masked)
+
     def pattern(self) -> dict[str, Tensor]:
         """The sparsity pattern: which weights of the network before compaction are left."""
         return self._laid_out(self.masks)

@@ -82,8 +82,8 @@ class Recipe(Settings):
         how = self.prune
         if self.choose and how is not None and (how.sparsity is not None or how.per != "ensemble"):
             raise ValueError(
-                "choose = true needs a budget of all members together: prune.flops or "
-                "prune.parameters"
+                "choose = true needs a budget of all members together: prune.flops, "
+                "prune.parameters or prune.bytes"
             )
         if how is not None and how.latency is not None and not self.choose:
             raise ValueError(f"prune.latency = {how.latency:g} needs choose = true")

@@ -143,7 +143,7 @@ class FinishedRun:
         assert how is not None
         dense = self.fitted.dense(sample)
         if how.sparsity is None:
-            return self._settled(within(dense, *how.shares(len(self.ensemble))[-1]))
+            return self._settled(within(dense, how.shares(len(self.ensemble))[-1]))
         return self._settled(pruned_member(dense, how))
 
     def _settled(self, member: Member) -> Member:

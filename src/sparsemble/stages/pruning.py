@@ -1,14 +1,14 @@
 """Pruning: the paper's one threshold on magnitudes (Section 3.2), or units first to a budget.
 
 The paper's rule is one threshold for the whole network, set by the configured overall sparsity. A
-budget says what may be left instead, of FLOPs and of weights, and is reached in several rounds if
-so asked, with some training in between. Biases are never pruned.
+budget says what may be left instead, of FLOPs, weights or bytes, and is reached in several rounds
+if so asked, with some training in between. Biases are never pruned.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, NamedTuple, Self
 
 import torch
 from pydantic import Field, model_validator
@@ -16,9 +16,10 @@ from torch import Tensor
 
 from sparsemble.errors import InputError
 from sparsemble.members import Member, compact_further
-from sparsemble.settings import Positive, Settings
-from sparsemble.stages.unit_pruning import prune_units
+from sparsemble.settings import Count, Positive, Settings
+from sparsemble.stages.unit_pruning import least_flops, prune_units
 from sparsemble.structure import Layout
+from sparsemble.structure.costs import BYTES_EACH
 
 Scope = Literal["global", "layer"]
 
@@ -27,9 +28,27 @@ _FIRST_ROUND = 3.0
 """How many times its share a network keeps after the first of several rounds."""
 
 
+class Share(NamedTuple):
+    """What one member may keep of a budget; `None` is no limit."""
+
+    flops: float | None = None
+    """Of the dense network's."""
+    parameters: float | None = None
+    """Of the dense network's."""
+    bytes: float | None = None
+
+    def suffices(self, dense: Member) -> bool:
+        """Does it leave such a network a unit in every layer, and weights beside its biases?"""
+        if self.bytes is not None and self.bytes < BYTES_EACH * (dense.biases + 1):
+            return False
+        parameters = dict(dense.network.named_parameters())
+        least = least_flops(parameters, dense.layout)
+        return self.flops is None or self.flops * dense.cost.flops >= least
+
+
 class PruneSettings(Settings):
     """How much of every sample is pruned: by a `sparsity`, or to a budget of `flops`, `parameters`
-    or both."""
+    and `bytes`, or some of them."""
 
     sparsity: Annotated[float, Field(ge=0, lt=1)] | None = None
     """Share of the weights that go, by one threshold."""
@@ -39,6 +58,8 @@ class PruneSettings(Settings):
     """FLOPs that are left, as a share of the dense network's: whole units go."""
     parameters: Positive | None = None
     """Weights that are left, as a share of the dense network's: the largest stay."""
+    bytes: Count | None = None
+    """Size of the weights and biases that are left, as 32-bit floats: the largest weights stay."""
     latency: Positive | None = None
     """Time that a prediction takes, of one and of up to 1000 examples, as a multiple of the dense
     network's; what takes longer when measured is not chosen."""
@@ -51,11 +72,11 @@ class PruneSettings(Settings):
 
     @model_validator(mode="after")
     def _one_rule(self) -> Self:
-        budget = self.flops is not None or self.parameters is not None
+        budget = any(limit is not None for limit in (self.flops, self.parameters, self.bytes))
         if budget == (self.sparsity is not None):
-            raise ValueError("give a sparsity, or a budget: flops, parameters, or both")
+            raise ValueError("give a sparsity, or a budget: flops, parameters, bytes, or several")
         if self.steps > 1 and not budget:
-            raise ValueError(f"steps = {self.steps} is for a budget of flops or parameters")
+            raise ValueError(f"steps = {self.steps} is for a budget of flops, parameters or bytes")
         if self.scope != "global" and budget:
             raise ValueError(f"scope = {self.scope!r} goes with a sparsity, not with a budget")
         return self
@@ -70,22 +91,24 @@ class PruneSettings(Settings):
         if self.sparsity is not None:
             return f"{100 * self.sparsity:.0f} %"
         asked = {"FLOPs": self.flops, "parameters": self.parameters, "latency": self.latency}
-        return ", ".join(f"{share}× {what}" for what, share in asked.items() if share is not None)
+        shares = [f"{share}× {what}" for what, share in asked.items() if share is not None]
+        return ", ".join(shares + ([] if self.bytes is None else [f"{self.bytes:,} bytes"]))
 
-    def shares(self, members: int) -> list[tuple[float | None, float | None]]:
-        """What one of so many members keeps after every round, of FLOPs and of weights.
+    def shares(self, members: int) -> list[Share]:
+        """What one of so many members keeps after every round.
 
-        >>> PruneSettings(flops=0.8, steps=3).shares(members=4)[::2]
-        [(0.6000000000000001, None), (0.2, None)]
+        >>> PruneSettings(flops=0.8, steps=3).shares(members=4)[-1]
+        Share(flops=0.2, parameters=None, bytes=None)
         """
         each = members if self.per == "ensemble" else 1
         rounds = range(self.steps - 1, -1, -1)
         factors = [_FIRST_ROUND ** (left / max(self.steps - 1, 1)) / each for left in rounds]
-        return [(_times(self.flops, factor), _times(self.parameters, factor)) for factor in factors]
+        limits = (self.flops, self.parameters, self.bytes)
+        return [Share(*(_times(limit, factor) for limit in limits)) for factor in factors]
 
 
-def _times(share: float | None, factor: float) -> float | None:
-    return None if share is None else share * factor
+def _times(limit: float | None, factor: float) -> float | None:
+    return None if limit is None else limit * factor
 
 
 def prune(
@@ -147,16 +170,29 @@ def _left_to_prune(sparsity: float, whole: int, own: int) -> float:
     return max(sparsity - (whole - own) / whole, 0.0) * (whole / max(own, 1))
 
 
-def within(member: Member, flops: float | None, weights: float | None) -> Member:
-    """A member pruned and made compact to shares of its dense network's FLOPs and weights."""
+def within(member: Member, share: Share) -> Member:
+    """A member pruned and made compact to what it may keep."""
     dense = member.dense_cost
-    masks = prune_units(
-        dict(member.network.named_parameters()),
-        member.layout,
-        flops=None if flops is None else flops * dense.flops,
-        weights=None if weights is None else weights * dense.parameters,
+    smaller = _compacted(
+        member, _times(share.flops, dense.flops), _times(share.parameters, dense.parameters)
     )
-    return compact_further(member, masks).eval()
+    if share.bytes is not None:
+        # Biases go with their units alone, so that only now it is known what they take.
+        weights = share.bytes / BYTES_EACH - smaller.biases
+        if weights < 1:
+            raise InputError(
+                f"a share of {share.bytes:,.0f} bytes is too small for a member: its biases alone "
+                f"take {BYTES_EACH * smaller.biases:,}"
+            )
+        smaller = _compacted(smaller, None, weights)
+    return smaller.eval()
+
+
+def _compacted(member: Member, flops: float | None, weights: float | None) -> Member:
+    """A member of so many FLOPs and weights at most."""
+    parameters = dict(member.network.named_parameters())
+    masks = prune_units(parameters, member.layout, flops=flops, weights=weights)
+    return compact_further(member, masks)
 
 
 def _largest(weights: list[Tensor], sparsity: float) -> list[Tensor]:

@@ -19,6 +19,8 @@ from sparsemble.structure.products import Matrix
 FORWARD_AND_BACKWARD = 3
 """Products of a training step for each of a forward pass: that itself, the gradient of what it
 reads, and that of its weights."""
+BYTES_EACH = 4
+"""Of a number that is left, as a 32-bit float."""
 
 
 @dataclass(frozen=True)
