@@ -126,7 +126,7 @@ def test_stacked_logits_are_each_members_own(members):
 
 
 @ALL_SETS
-def test_prediction_in_chunks_gives_the_same_logits(members):
+def test_predictions_are_what_members_compute_alone(members):
     inputs = inputs_for(members, count=600)
     with torch.no_grad():
         own = torch.stack([member(inputs) for member in members])

@@ -25,8 +25,8 @@ AT_ONCE = 4096
 """Rows that are computed together,"""
 _BYTES_AT_ONCE = 64 << 20
 """unless they would take more than this;"""
-_STACKED = 512
-"""then as many of these as fit: members computed as a stack take so many at a time."""
+STACKED = 512
+"""then as many of these as fit: members take so many at a time at most."""
 _MOST_ROW = 256 << 20
 """Bytes of one row, at most."""
 _MOST_COPIED = 8 << 30
@@ -41,9 +41,9 @@ def rows_at_once(row_bytes: int) -> int:
     (4096, 1536, 1)
     """
     fitting = _BYTES_AT_ONCE // max(row_bytes, 1)
-    if fitting < _STACKED:
+    if fitting < STACKED:
         return max(fitting, 1)
-    return min(fitting // _STACKED * _STACKED, AT_ONCE)
+    return min(fitting // STACKED * STACKED, AT_ONCE)
 
 
 class ArrayStream:

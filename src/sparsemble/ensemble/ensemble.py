@@ -14,14 +14,14 @@ from sparsemble.caller_modes import OwnModes, in_own_modes
 from sparsemble.devices import usable_device
 from sparsemble.ensemble.cost import EnsembleCost, ensemble_cost
 from sparsemble.ensemble.few import Few
-from sparsemble.ensemble.runner import Runner
+from sparsemble.ensemble.runner import Runner, takes_examples
 from sparsemble.errors import InputError
 from sparsemble.members import Member, Stack, Versions, with_sparse_layers
 from sparsemble.modes import is_captured
 from sparsemble.nets.layers import without_addresses
 from sparsemble.programs import Program
 from sparsemble.structure import Layout
-from sparsemble.tasks import Evaluation, Forward, Score, Scorer, Task, Uncertainty
+from sparsemble.tasks import Evaluation, Score, Scorer, Task, Uncertainty
 from sparsemble.tasks.finite import finite
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class Ensemble(nn.Module):
         stacks = Stack.fits(members)
         self._stack = Stack(members) if stacks else None
         self._networks = [] if stacks else [_on_sparse_layers(member) for member in members]
-        few = Few.fits(members) and _is_plain(self.task)
+        few = Few.fits(members) and takes_examples(self.task)
         self._few = Few(members, self._few) if few else None
         self._versions = Versions(self.members)
 
@@ -227,13 +227,9 @@ class Ensemble(nn.Module):
 
     def scored(self, held: Evaluation) -> Iterator[tuple[Tensor, Tensor]]:
         """The members' evidence for data with known answers, batch by batch, and the answers."""
-        runner, task = self.runner(), self.task
+        runner = self.runner()
         for inputs, targets in held.batches():
-
-            def evidence(outputs: Tensor, wanted: Tensor = targets) -> Tensor:
-                return task.evidence(outputs, wanted.to(outputs.device))
-
-            yield runner(inputs, evidence), targets
+            yield runner.evidence(inputs, targets), targets
 
     # Files
 
@@ -294,11 +290,6 @@ def _array(values: Tensor) -> np.ndarray:
         values = values.float()
     array: np.ndarray = values.cpu().numpy()
     return array
-
-
-def _is_plain(task: Task) -> bool:
-    """Does a task call networks with nothing but a batch, example by example?"""
-    return type(task.forward(nn.Identity())) is Forward
 
 
 def _on_sparse_layers(member: Member) -> Member:

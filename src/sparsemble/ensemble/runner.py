@@ -1,19 +1,28 @@
-"""All members of an ensemble on the same inputs: as one stack, or one after the other."""
+"""All members of an ensemble on the same inputs: as one stack, or one after the other.
+
+Many examples are computed some at a time: activations then stay in a CPU's cache, and the memory
+that they take does not grow with the data. A text is never divided, as its beginning says how to go
+on.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
 from sparsemble.caller_modes import OwnModes
 from sparsemble.data import Inputs, Scaling
+from sparsemble.data.arguments import Arguments
+from sparsemble.data.arrays import STACKED, rows_at_once
 from sparsemble.ensemble.few import Few
 from sparsemble.members import Stack
 from sparsemble.modes import is_captured
 from sparsemble.tasks import Task
+from sparsemble.tasks.task import Forward
 
 Then = Callable[[Tensor], Tensor]
 
@@ -34,7 +43,9 @@ class Runner:
     def __init__(
         self, task: Task, members: Stack | Sequence[nn.Module], few: Few | None = None
     ) -> None:
+        self._task = task
         self._few = few
+        self._divides = takes_examples(task)
         self._scaling: Scaling | None = task.scalings.get("inputs")
         if isinstance(members, Stack):
             self._stack: Stack | None = members
@@ -51,10 +62,34 @@ class Runner:
 
         Args:
             inputs: As the task checked them, not yet scaled.
-            then: What is kept of the outputs; of a stack it gets those of several members at once.
+            then: What is kept of the outputs; of a stack it gets those of several members at once,
+                of many inputs those of some.
         """
-        with nullcontext() if is_captured() else OwnModes():
+        if is_captured():
             return self._called(inputs, then)
+        with OwnModes():
+            parts = [self._called(part, then) for part in self._parts(inputs)]
+            return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+
+    def evidence(self, inputs: Inputs, targets: Tensor) -> Tensor:
+        """The members' evidence for inputs whose answers are known, which it may depend on."""
+
+        def then(outputs: Tensor, known: Tensor) -> Tensor:
+            return self._task.evidence(outputs, known.to(outputs.device))
+
+        first, *others = self._parts(inputs)
+        if not others:
+            return self(inputs, partial(then, known=targets))
+        known = zip((first, *others), targets.split(len(first)), strict=True)
+        return torch.cat([self(part, partial(then, known=own)) for part, own in known], dim=1)
+
+    def _parts(self, inputs: Inputs) -> list[Inputs]:
+        """The inputs, as many in each part as are computed at a time."""
+        if not self._divides or len(inputs) == 0:
+            return [inputs]
+        first = inputs[:1]
+        each = first.tensors if isinstance(first, Arguments) else (first,)
+        return list(inputs.split(min(rows_at_once(sum(own.nbytes for own in each)), STACKED)))
 
     def _called(self, inputs: Inputs, then: Then) -> Tensor:
         inputs = inputs.to(self._device)
@@ -62,7 +97,7 @@ class Runner:
             inputs = self._scaling(inputs).to(self._dtype)
         if self._stack is not None:
             assert isinstance(inputs, Tensor), "networks with several inputs are never stacked"
-            return self._stack.predict(inputs, then)
+            return then(self._stack.predict(inputs))
         with torch.no_grad(), _evaluating(self._networks):
             few = self._few
             if few and isinstance(inputs, Tensor) and few.is_quicker(inputs, self._in_turn):
@@ -71,6 +106,11 @@ class Runner:
 
     def _in_turn(self, inputs: Tensor) -> Tensor:
         return torch.stack([forward(inputs) for forward in self._forwards])
+
+
+def takes_examples(task: Task) -> bool:
+    """Does a task call networks with nothing but a batch, example by example?"""
+    return type(task.forward(nn.Identity())) is Forward
 
 
 @contextmanager

@@ -26,8 +26,6 @@ from sparsemble.nets.gaussian_noise import GaussianNoise
 from sparsemble.nets.layers import flat_layers, is_elementwise
 from sparsemble.programs import Program
 
-_CHUNK = 512
-"""Examples computed at a time when predicting: the activations then stay in the CPU's cache."""
 _FEW = 16
 """Fewer examples than these are predicted example-major."""
 
@@ -80,16 +78,8 @@ class Stack:
         return self._in_columns(inputs, self._layers) if self.is_flat else self._mapped(inputs)
 
     @torch.no_grad()
-    def predict(
-        self, inputs: Tensor, then: Callable[[Tensor], Tensor] = lambda outputs: outputs
-    ) -> Tensor:
-        """`then(outputs)` of every member without gradients, in chunks that bound the memory."""
-        if len(inputs) <= _CHUNK:
-            return then(self._predicted(inputs))
-        return torch.cat([then(self._predicted(part)) for part in inputs.split(_CHUNK)], dim=1)
-
-    def _predicted(self, inputs: Tensor) -> Tensor:
-        """Outputs without dropout."""
+    def predict(self, inputs: Tensor) -> Tensor:
+        """Outputs of every member without dropout and gradients."""
         if self.is_flat and len(inputs) < _FEW:
             return self._in_rows(inputs)
         if self.is_flat:
