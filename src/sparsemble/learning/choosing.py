@@ -49,6 +49,11 @@ class Candidate:
         return f"{what}, {'retrained' if self.retrained else 'not retrained'}"
 
 
+def stages_of(members: int) -> str:
+    """What the names of stages begin with that so many members are tried in."""
+    return f"members-{members}-"
+
+
 def in_turn(layout: Layout) -> tuple[int, ...]:
     """The numbers of members in the order in which they are tried."""
     return COUNTS if layout.links else (2, 1, 4, 8)

@@ -26,6 +26,7 @@ from sparsemble.learning.choosing import (
     is_enough,
     merged,
     recent,
+    stages_of,
 )
 from sparsemble.learning.fitting import Fitted
 from sparsemble.learning.monitor import Monitor
@@ -254,14 +255,14 @@ class Pipeline:
     ) -> Iterator[tuple[list[Member], bool]]:
         """Members made of some means within the budget: retrained, and pruned at once."""
         if self.recipe.retrain is not None:
-            name = f"members-{len(means)}-"
+            name = stages_of(len(means))
             members = self._prune_to_budget(means, samples, how, name)
             self._measure(members, means, f"{name}pruned")
             self._train(members, samples, f"{name}retrain")
             yield members, True
         share = how.shares(len(means))[-1]
         members = [self._within(self.fitted.dense(mean), share) for mean in means]
-        self._measure(members, means, f"members-{len(means)}-pruned-at-once")
+        self._measure(members, means, f"{stages_of(len(means))}pruned-at-once")
         yield members, False
 
     def retrain(self, members: Sequence[Member], samples: Sequence[Sample]) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from sparsemble.errors import CorruptFileError, InputError
+from sparsemble.learning.choosing import stages_of
 from sparsemble.pages.blocks import Figure, Grid, Paragraph, Section
 from sparsemble.pages.charts import Line, line_chart
 from sparsemble.pages.document import charts_file, document
@@ -99,7 +100,7 @@ def _after(recipe: Recipe, result: Result | None) -> list[tuple[str, str]]:
         if recipe.prune is None or result is None or result.chosen is None:
             return []  # nothing comes after the chain, or nothing was chosen yet
         candidate = result.candidates[result.chosen]
-        prefix, retrained = f"members-{candidate.members}-", candidate.retrained
+        prefix, retrained = stages_of(candidate.members), candidate.retrained
         if not retrained:
             return [(prefix, "pruned-at-once")]
     names = ["pruned"] * (recipe.prune is not None) + ["retrain"] * retrained

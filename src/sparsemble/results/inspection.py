@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sparsemble.ensemble import Ensemble
 from sparsemble.pages.layers import LayerUnits
+from sparsemble.progress.terminal import stage_in_words
 from sparsemble.results.layers import layers_of
 from sparsemble.results.tables import Table
 from sparsemble.runs.folder import RunFolder
@@ -50,17 +51,19 @@ class RunView:
     finished: bool
     samples: int
     epochs: dict[str, int]
+    """Of every stage, by name."""
     rollbacks: int
     bytes: int
 
     def lines(self) -> list[str]:
         """A few lines to print."""
         state = "finished" if self.finished else "not finished"
+        epochs = [f"{stage_in_words(stage)} {count}" for stage, count in self.epochs.items()]
         return [
             f"{self.recipe}, seed {self.seed}: {self.description}",
-            f"{state}; epochs of the chain {self.epochs['chain']}, of retraining "
-            f"{self.epochs['retrain']}; {self.samples} samples, {self.rollbacks} rollbacks; "
+            f"{state}; {self.samples} samples, {self.rollbacks} rollbacks; "
             f"{self.bytes / 1e6:.1f} MB",
+            f"epochs: {'; '.join(epochs)}",
         ]
 
 
@@ -70,8 +73,7 @@ def inspect_run(folder: Path, code: Sequence[str] = ()) -> RunView | None:
         return None
     run = RunFolder(folder, code=code)
     recipe = run.recipe()
-    stages = {"chain": run.chain, "retrain": run.retrain}
-    histories = {name: stage.history() for name, stage in stages.items()}
+    histories = {name: stage.history() for name, stage in run.stages().items()}
     return RunView(
         recipe.name,
         recipe.description,

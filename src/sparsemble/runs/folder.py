@@ -80,6 +80,11 @@ class RunFolder:
             return self.chain
         return self.retrain if name == "retrain" else StageFolder(inside(self.path, name))
 
+    def stages(self) -> dict[str, StageFolder]:
+        """The chain, and what has been trained after it, by name."""
+        begun = sorted(file.parent.name for file in self.path.glob("*/stage.json"))
+        return {name: self.stage(name) for name in ("chain", *begun)}
+
     def _note(self, code: Sequence[str] = ()) -> RunNote:
         with permitted((*self._code, *code), str(self.path)):
             note: RunNote = RunNote.read_back(read_json(self._file), self._file)
