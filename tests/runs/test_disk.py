@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import errno
 import os
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
 
 from scenarios import QUICK
 from small_runs import quick_run, saved_ensemble
+from sparsemble.data import digits
 from sparsemble.errors import DiskFullError, InputError
+from sparsemble.learning import learn
 from sparsemble.recipes import load_recipe
 from sparsemble.runs.disk import disk_needed
 from sparsemble.stages import Callback
@@ -54,13 +57,17 @@ def test_a_run_that_could_fill_the_disk_does_not_begin(tmp_path, monkeypatch):
     assert not (tmp_path / "run").exists()
 
 
-def test_what_a_run_may_take_is_told_and_not_exceeded(tmp_path):
+@pytest.mark.parametrize("chains", [1, 3])
+def test_what_a_run_may_take_is_told_and_not_exceeded(tmp_path, chains):
     class Plan(Callback):
         def planned(self, folder, needed):
             self.folder, self.needed = folder, needed
 
     plan = Plan()
-    quick_run(tmp_path, plan)
+    many = {"chain.chains": chains, "chain.collection": "means", "prune.sparsity": 0.99}
+    recipe = load_recipe("digits", QUICK | many).model_copy(update={"retrain": None})
+    network = partial(recipe.network.build, 64, 10)
+    learn(network, digits()[0], recipe, folder=tmp_path, callback=plan)
     taken = sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file())
     assert plan.folder == tmp_path
     assert taken <= plan.needed <= 20 * taken

@@ -15,7 +15,7 @@ from sparsemble.recipes import Recipe
 _STATES = 4
 """A checkpoint holds up to three states; a fourth lies beside it while it is replaced."""
 _BUFFERS = 2
-"""A sampler may keep a buffer as large as the weights."""
+"""Beside the weights a state holds their mean, or a sampler's buffer."""
 
 
 def disk_needed(network: nn.Module, recipe: Recipe, steps_per_epoch: int) -> int:
@@ -24,7 +24,7 @@ def disk_needed(network: nn.Module, recipe: Recipe, steps_per_epoch: int) -> int
     weights = sum(p.numel() * p.element_size() for p in network.parameters())
     chain = recipe.chain
     samples = chain.chains * len(chain.steps_to_collect(steps_per_epoch))
-    needed = samples * weights + _STATES * _BUFFERS * weights
+    needed = samples * weights + chain.chains * _STATES * _BUFFERS * weights
     sparsity = recipe.prune.sparsity if recipe.prune is not None else None
     kept = 1.0 if sparsity is None else 2 * (1 - sparsity)
     needed += round((2 if recipe.prune is None else 3) * samples * weights * min(kept, 1.0))
