@@ -161,6 +161,8 @@ def test_epochs_that_were_broken_off_are_parts_of_whole_ones():
         history.add(record)
     assert stage_cost("retrain", history) == StageCost("retrain", 4 * 3 + 3 / 4, 425.0, 8.5)
     assert Learned(None, None, history, []).seconds == {"chain": 0.0, "retrain": 8.5}
+    tried = Learned(None, None, history, [], trials=StageCost("trial", 3, 75.0, 1.5))
+    assert tried.seconds == {"chain": 0.0, "retrain": 8.5, "trials": 1.5}
 
 
 @pytest.mark.thorough

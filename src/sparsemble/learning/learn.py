@@ -70,14 +70,16 @@ class Learned:
 
     @property
     def seconds(self) -> dict[str, float]:
-        """Training time over all sessions of the run: of the chain, and of all that comes after,
-        also of what a divergence undid."""
+        """Training time over all sessions of the run: of the chain, of all that comes after, and of
+        trials before, if there were some; also of what a divergence undid."""
         spent = {"chain": 0.0, "retrain": 0.0}
         for stage in dict.fromkeys(record.stage for record in self.history.epochs):
             taken = stage_cost(stage, self.history).seconds
             if taken is None:  # in an older trace, of what was undone
                 taken = sum(r.seconds for r in self.history.epochs if r.stage == stage)
             spent["chain" if stage == "chain" else "retrain"] += taken
+        if self.trials is not None and self.trials.seconds is not None:
+            spent["trials"] = self.trials.seconds
         return spent
 
     @property
