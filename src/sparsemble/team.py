@@ -11,12 +11,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor
 
 from sparsemble.errors import InputError
+
+T = TypeVar("T")
 
 
 class _Stop(Protocol):
@@ -104,11 +106,12 @@ class Team:
             return wanted
         return torch.device(wanted.type, int(os.environ.get("LOCAL_RANK", "0")))
 
-    def same(self, value: Any) -> Any:
+    def same(self, value: T) -> T:
         """What the first process says."""
-        said = [value if self.rank == 0 else None]
+        said: list[Any] = [value if self.rank == 0 else None]
         self._distributed.broadcast_object_list(said, src=0)
-        return said[0]
+        first: T = said[0]
+        return first
 
 
 def is_alone() -> bool:

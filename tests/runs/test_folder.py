@@ -42,7 +42,7 @@ def test_a_shared_chain_goes_on_with_the_threads_it_was_begun_with(tmp_path):
 
 def test_a_run_whose_random_numbers_were_drawn_otherwise_does_not_go_on(tmp_path, monkeypatch):
     quick_run(tmp_path)
-    monkeypatch.setattr(import_module("sparsemble.learning.learn"), "STREAMS", 0)
+    monkeypatch.setattr(import_module("sparsemble.learning.given"), "STREAMS", 0)
     with pytest.raises(InputError, match="begun by another version of sparsemble"):
         quick_run(tmp_path)
 
