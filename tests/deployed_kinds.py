@@ -14,8 +14,7 @@ from sparsemble.data.inputs import as_arguments
 from sparsemble.ensemble import Ensemble
 from sparsemble.layouts import layout_of
 from sparsemble.layouts.known import is_known
-from sparsemble.members import Member, compact
-from sparsemble.members.compaction import filled, tensors_of
+from sparsemble.members import Member, compact, filled, tensors_of
 from sparsemble.nets import (
     LanguageModel,
     RecurrentClassifier,

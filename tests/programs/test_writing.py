@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparsemble.errors import CorruptFileError, InputError
-from sparsemble.members.compaction import tensors_of
+from sparsemble.members import tensors_of
 from sparsemble.programs import Blueprint, Graph, Held, InputRange, Own, Program, Ref, Step
 from sparsemble.programs.graph import Constant
 from sparsemble.programs.writing import blueprint_from_json, blueprint_to_json

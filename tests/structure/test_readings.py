@@ -12,8 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from sparsemble.members import Member, compact
-from sparsemble.members.compaction import filled, tensors_of
+from sparsemble.members import Member, compact, filled, tensors_of
 from sparsemble.tracing import describe
 
 Function = Callable[[Tensor], Tensor]

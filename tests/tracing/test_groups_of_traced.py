@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from sparsemble.members.compaction import tensors_of
+from sparsemble.members import tensors_of
 from sparsemble.structure import GROUPINGS, GroupTerms, Layout, Slot
 from sparsemble.structure.groupings import grouped
 from zoo import CASES

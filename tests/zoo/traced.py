@@ -14,8 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-from sparsemble.members import Member, compact
-from sparsemble.members.compaction import filled, tensors_of
+from sparsemble.members import Member, compact, filled, tensors_of
 from sparsemble.structure import Layout, Role
 from sparsemble.tracing import Traced, describe
 from zoo.cases import Case

@@ -89,3 +89,8 @@ class Arguments:
 
 Inputs = Tensor | Arguments
 """Examples as a network takes them."""
+
+
+def tensors_given(inputs: Inputs) -> tuple[Tensor, ...]:
+    """The one, or the several."""
+    return inputs.tensors if isinstance(inputs, Arguments) else (inputs,)

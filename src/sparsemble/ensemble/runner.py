@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from sparsemble.caller_modes import OwnModes
 from sparsemble.data import Inputs, Scaling
-from sparsemble.data.arguments import Arguments
+from sparsemble.data.arguments import tensors_given
 from sparsemble.data.arrays import STACKED, rows_at_once
 from sparsemble.ensemble.few import Few
 from sparsemble.members import Stack
@@ -87,9 +87,8 @@ class Runner:
         """The inputs, as many in each part as are computed at a time."""
         if not self._divides or len(inputs) == 0:
             return [inputs]
-        first = inputs[:1]
-        each = first.tensors if isinstance(first, Arguments) else (first,)
-        return list(inputs.split(min(rows_at_once(sum(own.nbytes for own in each)), STACKED)))
+        row = sum(own.nbytes for own in tensors_given(inputs[:1]))
+        return list(inputs.split(min(rows_at_once(row), STACKED)))
 
     def _called(self, inputs: Inputs, then: Then) -> Tensor:
         inputs = inputs.to(self._device)

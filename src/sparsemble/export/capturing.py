@@ -9,10 +9,11 @@ import torch
 from torch import Tensor
 from torch.export import Dim, ExportedProgram
 
+from sparsemble.data.arguments import tensors_given
 from sparsemble.errors import InputError
 from sparsemble.export.checking import first_line
 from sparsemble.export.deployed import NEXT, Deployed
-from sparsemble.export.examples import Examples, tensors_of
+from sparsemble.export.examples import Examples
 
 COUNT = 3
 """Examples that are captured with: neither none nor one, which torch takes for special."""
@@ -28,9 +29,9 @@ def example_call(
     inputs = examples.of(COUNT)
     more = examples.of(COUNT + 1)
     names = examples.names
-    given = dict(zip(names, tensors_of(inputs), strict=True))
+    given = dict(zip(names, tensors_given(inputs), strict=True))
     others = [own for own in (more, examples.longer(COUNT)) if own is not None]
-    shapes = [dict(zip(names, tensors_of(own), strict=True)) for own in others]
+    shapes = [dict(zip(names, tensors_given(own), strict=True)) for own in others]
     if begun := deployed.beginning(inputs):
         with torch.no_grad():
             after = deployed(*given.values(), *begun.values())

@@ -15,9 +15,10 @@ import torch
 from torch import Tensor
 
 from sparsemble.data import Inputs
+from sparsemble.data.arguments import tensors_given
 from sparsemble.errors import ExportError
 from sparsemble.export.deployed import NEXT, Deployable, Deployed
-from sparsemble.export.examples import Examples, tensors_of
+from sparsemble.export.examples import Examples
 from sparsemble.export.table_inputs import in_a_column, input_names, made_up_cells
 from sparsemble.tables import TableEncoding
 
@@ -47,7 +48,7 @@ def check_file(
         states = deployed.beginning(inputs)
         for part in _read(inputs, is_free) if states else (inputs,):
             wanted = ensemble.task.exported(runner(part, ensemble.task.evidence), members=members)
-            given = dict(zip(examples.names, tensors_of(part), strict=True)) | states
+            given = dict(zip(examples.names, tensors_given(part), strict=True)) | states
             where = f"inputs of {_shapes(part)}"
             found = read({name: own.numpy() for name, own in given.items()}, where)
             worst = max(worst, _difference(found, wanted, where))
@@ -155,7 +156,7 @@ def _read(inputs: Inputs, is_free: bool) -> tuple[Inputs, ...]:
 
 
 def _shapes(inputs: Inputs) -> str:
-    return " and ".join(f"shape {tuple(own.shape)}" for own in tensors_of(inputs))
+    return " and ".join(f"shape {tuple(own.shape)}" for own in tensors_given(inputs))
 
 
 def first_line(error: BaseException) -> str:

@@ -108,11 +108,6 @@ class Examples:
         return Arguments(tuple(made[:places]), named)
 
 
-def tensors_of(inputs: Inputs) -> tuple[Tensor, ...]:
-    """The one, or several."""
-    return inputs.tensors if isinstance(inputs, Arguments) else (inputs,)
-
-
 def _repeated(inputs: Inputs, count: int, dim: int) -> Inputs:
     """The examples again and again, until there are so many."""
     if isinstance(inputs, Arguments):

@@ -7,7 +7,6 @@ from sparsemble.members.compaction import (
     load_tensors,
     masked,
     seen_in,
-    tensors_of,
     with_units,
 )
 from sparsemble.members.growing import grown
@@ -16,6 +15,7 @@ from sparsemble.members.program_stack import ProgramStack
 from sparsemble.members.sparse_layers import with_sparse_layers
 from sparsemble.members.stack import Stack
 from sparsemble.members.versions import Versions
+from sparsemble.programs.tensors import tensors_of
 
 __all__ = [
     "Member",

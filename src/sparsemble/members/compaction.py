@@ -16,6 +16,7 @@ from sparsemble.errors import InputError
 from sparsemble.members.member import Member, Origin
 from sparsemble.nets.layers import note_sizes
 from sparsemble.programs import Program
+from sparsemble.programs.tensors import tensors_of
 from sparsemble.structure import Layout
 from sparsemble.structure.compaction import all_masks, compacted
 from sparsemble.structure.groups import group_sizes
@@ -100,11 +101,6 @@ def with_units(
     masks = {name: torch.ones_like(parameters[name], dtype=torch.bool) for name in layout.weights}
     origin = Origin(dense.origin.sizes, dict(units), dense.origin.group_sizes)
     return Member(filled(network, parameters, resized.sizes), resized, masks, origin)
-
-
-def tensors_of(network: nn.Module) -> dict[str, Tensor]:
-    """Parameters and buffers by name."""
-    return {**dict(network.named_parameters()), **dict(network.named_buffers())}
 
 
 def seen_in(network: nn.Module, layout: Layout, tensors: Mapping[str, Tensor]) -> Seen | None:

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from sparsemble.errors import InputError
-from sparsemble.members.compaction import tensors_of
 from sparsemble.members.member import Member
+from sparsemble.programs.tensors import tensors_of
 from sparsemble.structure import Layout, laid_out
 from sparsemble.structure.units import Role
 

@@ -17,10 +17,10 @@ from torch import Tensor
 from torch.func import functional_call
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from sparsemble.members.compaction import tensors_of
 from sparsemble.members.member import Member, selected
 from sparsemble.members.padding import Padding
 from sparsemble.programs import Blueprint, Held, Program
+from sparsemble.programs.tensors import tensors_of
 
 
 class ProgramStack:

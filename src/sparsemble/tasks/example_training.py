@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -22,6 +20,7 @@ from sparsemble.data import (
     LoaderBatches,
     Scaling,
 )
+from sparsemble.data.fingerprints import fingerprint
 from sparsemble.tasks.task import Evaluation
 
 if TYPE_CHECKING:
@@ -94,7 +93,7 @@ class ExampleTraining:
 
     def fingerprint(self) -> str:
         """What identifies the training data; of a loader its first batch and its length."""
-        digest = hashlib.sha256()
+        length = ""
         if isinstance(self._data, Dataset):
             scaling = self._data.scaling
             given = [self._data.inputs, self._data.targets, scaling.shift, scaling.factor]
@@ -102,14 +101,10 @@ class ExampleTraining:
                 given.append(self._data.weights)
         else:
             batches = self.batches(1)
-            digest.update(f"{batches.num_data} {batches.steps}".encode())
+            length = f"{batches.num_data} {batches.steps}"
             given = list(next(batches.epoch(0)))
-        if isinstance(given[0], Arguments):
-            digest.update(repr(given[0].names).encode())
-        for tensor in _tensors(given):
-            digest.update(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
-            digest.update(tensor.contiguous().view(-1).view(torch.uint8).numpy().data)
-        return digest.hexdigest()
+        names = repr(given[0].names) if isinstance(given[0], Arguments) else ""
+        return fingerprint(given, length + names)
 
     def usual_batch_size(self) -> int:
         """Small for small data, so that an epoch has enough steps."""
@@ -131,8 +126,3 @@ class ExampleTraining:
         else:
             return None
         return replace(self.task.evaluation(data.pick(slice(_WATCHED)), name), seen=seen)
-
-
-def _tensors(given: Sequence[Inputs]) -> Iterator[Tensor]:
-    for own in given:
-        yield from own.tensors if isinstance(own, Arguments) else (own,)

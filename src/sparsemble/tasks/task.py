@@ -8,7 +8,6 @@ beside this one; a user's own subclasses `ExampleTask` or `Task` and is passed t
 
 from __future__ import annotations
 
-import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from torch import Tensor, nn
 
 from sparsemble.augmentations import Augmentation
 from sparsemble.data import Arguments, Batches, Inputs, Scaling
+from sparsemble.data.fingerprints import fingerprint
 from sparsemble.errors import InputError
 from sparsemble.pages.blocks import Section
 from sparsemble.settings import Settings
@@ -122,14 +122,7 @@ class Evaluation:
 
     def fingerprint(self) -> str:
         """What identifies the data."""
-        digest = hashlib.sha256()
-        for inputs, targets in self.batches():
-            given = inputs.tensors if isinstance(inputs, Arguments) else (inputs,)
-            for tensor in (*given, targets):
-                plain = tensor.detach().cpu().contiguous()
-                digest.update(f"{plain.dtype} {tuple(plain.shape)}".encode())
-                digest.update(plain.view(-1).view(torch.uint8).numpy().data)
-        return digest.hexdigest()
+        return fingerprint(own for batch in self.batches() for own in batch)
 
     def in_order(self, values: Tensor) -> Tensor:
         """What batches have given for every answer, in the order of the data."""

@@ -18,6 +18,7 @@ from torch.utils import _pytree as pytree
 from sparsemble.errors import InputError
 from sparsemble.modes import in_mode
 from sparsemble.programs import Program
+from sparsemble.programs.tensors import tensors_of
 from sparsemble.streams import borrowed_streams
 from sparsemble.structure import Layout, Role
 from sparsemble.structure.compaction import compacted
@@ -166,7 +167,7 @@ def precision(network: nn.Module) -> tuple[torch.dtype, float]:
 
 def check_training(program: Program) -> None:
     """Raise `InputError` if a program cannot learn."""
-    copied = {name: tensor.detach().clone() for name, tensor in tensors_in(program).items()}
+    copied = {name: tensor.detach().clone() for name, tensor in tensors_of(program).items()}
     own, _ = precision(program)
     learner = Program(program.blueprint_, copied, program.sizes_).train()
     try:
@@ -224,13 +225,8 @@ def difference(first: object, second: object) -> float:
     return worst
 
 
-def tensors_in(network: nn.Module) -> dict[str, Tensor]:
-    """Its parameters and buffers by name."""
-    return {**dict(network.named_parameters()), **dict(network.named_buffers())}
-
-
 def _in_double(network: nn.Module) -> dict[str, Tensor]:
     return {
         name: tensor.detach().double() if tensor.is_floating_point() else tensor.detach()
-        for name, tensor in tensors_in(network).items()
+        for name, tensor in tensors_of(network).items()
     }

@@ -21,8 +21,9 @@ from torch.utils import _pytree as pytree
 
 from sparsemble.programs import Blueprint, Program
 from sparsemble.programs.lengths import Expression, holds, numbers
+from sparsemble.programs.tensors import tensors_of
 from sparsemble.streams import borrowed_streams
-from sparsemble.tracing.checking import as_traced, difference, is_number, precision, tensors_in
+from sparsemble.tracing.checking import as_traced, difference, is_number, precision
 
 _TRIALS = 24
 """Other lengths that are tried at most,"""
@@ -57,7 +58,7 @@ def relaxed(
         elif agree is not None:
             needed.update(broken)
     kept = [own for own in blueprint.conditions if own in needed or not agreed[own]]
-    return Program(_under(blueprint, kept), tensors_in(program), program.sizes_)
+    return Program(_under(blueprint, kept), tensors_of(program), program.sizes_)
 
 
 class _Pair:
@@ -74,8 +75,8 @@ class _Pair:
             for parameter in self._network.parameters():
                 if parameter.is_floating_point():
                     parameter.add_(0.1 * torch.randn(parameter.shape, generator=generator))
-        known = tensors_in(self._network)
-        tensors = {name: known.get(name, own) for name, own in tensors_in(program).items()}
+        known = tensors_of(self._network)
+        tensors = {name: known.get(name, own) for name, own in tensors_of(program).items()}
         copied = {name: own.detach().clone() for name, own in tensors.items()}
         self._program = Program(_under(program.blueprint_, ()), copied, program.sizes_)
 
