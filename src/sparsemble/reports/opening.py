@@ -26,6 +26,7 @@ from sparsemble.runs.folder import RunFolder
 from sparsemble.runs.opening import open_ensemble
 from sparsemble.runs.part_folder import sample_of
 from sparsemble.stages import Sample
+from sparsemble.stages.patience import count_kept
 from sparsemble.stages.pruning import pruned_member, within
 from sparsemble.stages.samples import mean_of
 from sparsemble.stages.statistics import re_estimate
@@ -127,9 +128,12 @@ class FinishedRun:
 
         As many are averaged as choosing among numbers of members starts from.
         """
-        if self.recipe.chain.collection != "means":
+        how = self.recipe.chain
+        if how.collection != "means":
             return None
         files = self.folder.chain.part(0).sample_files()
+        planned = len(how.steps_to_collect(self.steps))
+        files = files[: count_kept(len(files), planned, how.patience)]
         count = max((count for count in COUNTS if count <= len(files)), default=0)
         read = [read_tensors(inside(file.parent, file.name)) for file in files[-count:]]
         if not count:

@@ -50,3 +50,14 @@ class Patience:
         if id(sample) not in self._known:
             self._known[id(sample)] = (sample, self._judge(sample))
         return self._known[id(sample)][1]
+
+
+def count_kept(taken: int, planned: int, patience: int | None) -> int:
+    """Of the samples that a finished chain took, how many came no later than its best.
+
+    A chain that took all it could is believed to have been getting better to its end.
+
+    >>> count_kept(7, planned=10, patience=3), count_kept(10, planned=10, patience=3)
+    (4, 10)
+    """
+    return taken if patience is None or taken == planned else taken - patience
