@@ -37,7 +37,7 @@ from sparsemble.processes.interrupts import Stop
 from sparsemble.recipes import Recipe
 from sparsemble.runs import RunFolder, StageFolder
 from sparsemble.stages import Callback, Drawing, History, Retraining, Sample
-from sparsemble.stages.pruning import PruneSettings, Share, pruned_member, within
+from sparsemble.stages.pruning import PruneSettings, pruned
 from sparsemble.stages.statistics import has_statistics, re_estimate
 from sparsemble.tasks import Evaluation
 from sparsemble.team import Team
@@ -114,15 +114,12 @@ class Pipeline:
 
     def prune(self, samples: Sequence[Sample]) -> list[Member]:
         """Prune and compact every sample, or take it as it is."""
-        how, fitted = self.recipe.prune, self.fitted
+        how = self.recipe.prune
         if how is None:
-            return [fitted.dense(sample).to(self.device) for sample in samples]
-        if how.sparsity is None:
-            members = self._prune_to_budget(samples, samples, how)
-        else:
-            members = [self._settled(pruned_member(fitted.dense(s), how)) for s in samples]
+            return [self.fitted.dense(sample).to(self.device) for sample in samples]
+        members = self._pruned(samples, samples, how)
         if self.run is not None:
-            Ensemble(members, fitted.task).save(self.run.pruned)
+            Ensemble(members, self.fitted.task).save(self.run.pruned)
         members = [member.to(self.device) for member in members]
         self._measure(members, samples, "pruned")
         return members
@@ -139,20 +136,15 @@ class Pipeline:
             known = monitor.records
         self.history += History(samples=known)
 
-    def _prune_to_budget(
+    def _pruned(
         self, means: Sequence[Sample], samples: Sequence[Sample], how: PruneSettings, name: str = ""
     ) -> list[Member]:
         """Round by round, trained a little after each but the last."""
-        members = [self.fitted.dense(mean) for mean in means]
-        *rounds, last = how.shares(len(members))
-        for number, share in enumerate(rounds, start=1):
-            members = [self._within(member, share) for member in members]
-            self._train(members, samples, f"{name}prune-{number}", epochs=how.between)
-        return [self._within(member, last) for member in members]
 
-    def _within(self, member: Member, share: Share) -> Member:
-        """A member pruned to a share, ready to predict."""
-        return self._settled(within(member, share))
+        def train(members: Sequence[Member], stage: str) -> None:
+            self._train(members, samples, f"{name}{stage}", epochs=how.between)
+
+        return pruned(map(self.fitted.dense, means), how, settle=self._settled, train=train)
 
     def _settled(self, member: Member) -> Member:
         """A member whose weights have changed, with statistics of its own, where it computes."""
@@ -256,12 +248,11 @@ class Pipeline:
         """Members made of some means within the budget: retrained, and pruned at once."""
         if self.recipe.retrain is not None:
             name = stages_of(len(means))
-            members = self._prune_to_budget(means, samples, how, name)
+            members = self._pruned(means, samples, how, name)
             self._measure(members, means, f"{name}pruned")
             self._train(members, samples, f"{name}retrain")
             yield members, True
-        share = how.shares(len(means))[-1]
-        members = [self._within(self.fitted.dense(mean), share) for mean in means]
+        members = pruned(map(self.fitted.dense, means), how, settle=self._settled)
         self._measure(members, means, f"{stages_of(len(means))}pruned-at-once")
         yield members, False
 

@@ -17,7 +17,7 @@ from sparsemble.priors import NoPrior, Prior
 from sparsemble.programs import Program
 from sparsemble.stages import PruneSettings, RetrainSettings, Sample
 from sparsemble.stages import retrain as retrain_members
-from sparsemble.stages.pruning import pruned_member, within
+from sparsemble.stages.pruning import pruned
 from sparsemble.stages.statistics import re_estimate
 from sparsemble.tasks import Task, Training, task_for
 
@@ -106,18 +106,14 @@ class _SecondStage:
 
     def pruned(self, how: PruneSettings | None) -> list[Member]:
         """The samples without what goes; to a budget round by round, trained a little between."""
-        members = self._dense()
         if how is None:
-            return members
-        if how.sparsity is not None:
-            return [self._settled(pruned_member(member, how)) for member in members]
-        *rounds, last = how.shares(len(members))
-        for number, share in enumerate(rounds, start=1):
-            members = [self._settled(within(member, share)) for member in members]
+            return self._dense()
+
+        def train(members: Sequence[Member], stage: str) -> None:
             assert self.retrain is not None, "checked before"
-            between = self.retrain.model_copy(update={"epochs": how.between})
-            self.train(members, between, f"prune-{number}")
-        return [self._settled(within(member, last)) for member in members]
+            self.train(members, self.retrain.model_copy(update={"epochs": how.between}), stage)
+
+        return pruned(self._dense(), how, settle=self._settled, train=train)
 
     def train(self, members: Sequence[Member], how: RetrainSettings, stage: str) -> None:
         """Retrain members, in place."""

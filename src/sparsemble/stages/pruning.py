@@ -7,7 +7,7 @@ if so asked, with some training in between. Biases are never pruned.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Literal, NamedTuple, Self
 
 import torch
@@ -137,6 +137,33 @@ def prune(
         raise InputError(f"the layout's weight {missing[0]!r} is not among the parameters")
     weights = {name: parameters[name].detach() for name in layout.weights}
     return _masks(weights, {name: own.numel() for name, own in weights.items()}, sparsity, scope)
+
+
+def pruned(
+    members: Iterable[Member],
+    how: PruneSettings,
+    *,
+    settle: Callable[[Member], Member],
+    train: Callable[[Sequence[Member], str], None] | None = None,
+) -> list[Member]:
+    """Members without what goes: by a sparsity at once, to a budget in rounds.
+
+    Args:
+        members: As they are, all of one ensemble.
+        how: How much of them goes.
+        settle: Makes a member whose weights have changed ready to predict.
+        train: Trains members after every round but the last, which it is told the name of; without
+            it there is but one round.
+    """
+    if how.sparsity is not None:
+        return [settle(pruned_member(member, how)) for member in members]
+    left = list(members)
+    *rounds, last = how.shares(len(left))
+    if train is not None:
+        for number, share in enumerate(rounds, start=1):
+            left = [settle(within(member, share)) for member in left]
+            train(left, f"prune-{number}")
+    return [settle(within(member, last)) for member in left]
 
 
 def pruned_member(member: Member, how: PruneSettings) -> Member:
