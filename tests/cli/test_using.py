@@ -411,3 +411,9 @@ def test_export_without_what_it_takes_says_what_to_install(
     assert code == 2
     assert "pip install 'sparsemble[export]'" in err
     assert not list(tmp_path.iterdir())
+
+
+def test_next_words_are_not_asked_of_a_classifier(command, images, tmp_path):
+    code, _, err = command("predict", images, digits_csv(tmp_path, 3), "--words", 3)
+    assert code == 2
+    assert "words: not for examples" in err

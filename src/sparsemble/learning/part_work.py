@@ -16,7 +16,7 @@ class PartWork(Protocol):
         """How many there are."""
         ...
 
-    def is_done(self, number: int, collected: Sequence[Sample]) -> bool:
+    def is_done(self, collected: Sequence[Sample]) -> bool:
         """Is nothing left to do for a part that has given so much?"""
         ...
 

@@ -37,7 +37,7 @@ def finish_parts(
         callback: Told what happens.
         stop: Asks to stop.
     """
-    left = [n for n in range(work.parts) if not work.is_done(n, _known(folder.part(n)))]
+    left = [n for n in range(work.parts) if not work.is_done(_known(folder.part(n)))]
     if not left:
         return
     with marked(folder.path) as place:

@@ -22,6 +22,7 @@ from torch.func import functional_call
 
 from sparsemble.members.member import Member, selected
 from sparsemble.members.padding import Padding
+from sparsemble.modes import in_mode
 from sparsemble.nets.gaussian_noise import GaussianNoise
 from sparsemble.nets.layers import flat_layers, is_elementwise
 from sparsemble.programs import Program
@@ -84,12 +85,8 @@ class Stack:
             return self._in_rows(inputs)
         if self.is_flat:
             return self._in_columns(inputs, self.lasting)
-        was_training = self.network.training
-        self.train(False)
-        try:
+        with in_mode(self.network):
             return self._mapped(inputs)
-        finally:
-            self.train(was_training)
 
     def write_back(self) -> None:
         """Copy the stacked parameters into the members."""

@@ -311,7 +311,7 @@ class Chain:
         The last good state may already have been on its way: it gets one chance.
         """
         self._rollbacks += 1
-        where = f"{self.identity.stage} {self.identity.number} at step {self.step + 1}"
+        where = f"{self.identity} at step {self.step + 1}"
         if self._rollbacks > self._divergence.max_rollbacks:
             raise DivergedError(
                 f"{where}: {self._reason}, after {self._rollbacks - 1} rollbacks; lower the "
@@ -363,9 +363,8 @@ class Chain:
             self._random.restore(state.tensors)
             self._load(state)
         except (LookupError, RuntimeError, TypeError, ValueError) as error:
-            where = f"{self.identity.stage} {self.identity.number}"
             raise CorruptFileError(
-                f"the checkpoint of {where} is not one of this network and sampler ({error}); "
+                f"the checkpoint of {self.identity} is not one of this network and sampler ({error}); "
                 "remove it to begin anew"
             ) from None
         self._good = state.inner("good")
@@ -373,23 +372,28 @@ class Chain:
         self._rollbacks = state.numbers["rollbacks"]
         self._lr_factor = state.numbers["lr_factor"]
 
+    def held(self) -> dict[str, Tensor]:
+        """A copy of all that the network holds, in main memory."""
+        return {name: own.detach().cpu().clone() for name, own in self._held().items()}
+
     def move_to(self, tensors: Mapping[str, Tensor]) -> None:
         """Set all that the network holds, as after a finished run; everything else stays."""
         with torch.no_grad():
-            for name, own in {**self.parameters, **self.others}.items():
+            for name, own in self._held().items():
                 if name not in tensors or tensors[name].shape != own.shape:
-                    where = f"{self.identity.stage} {self.identity.number}"
                     raise CorruptFileError(
-                        f"what was kept of {where} has no {name!r} of shape {tuple(own.shape)}; "
-                        "remove its folder to begin anew"
+                        f"what was kept of {self.identity} has no {name!r} of shape "
+                        f"{tuple(own.shape)}; remove its folder to begin anew"
                     )
                 own.copy_(tensors[name])
+
+    def _held(self) -> dict[str, Tensor]:
+        return {**self.parameters, **self.others}
 
     def _snapshot(self) -> ChainState:
         """What the network holds, sampler, carried state and position, but not what a rollback
         must not undo."""
-        held = {**self.parameters, **self.others}
-        tensors = {f"parameter/{name}": own.detach().clone() for name, own in held.items()}
+        tensors = {f"parameter/{n}": own.detach().clone() for n, own in self._held().items()}
         tensors |= {name: tensor.clone() for name, tensor in self._carried().items()}
         tensors |= {f"team/{name}": tensor.clone() for name, tensor in self._theirs.items()}
         sampler = self._update.sampler.state_dict()

@@ -16,6 +16,9 @@ class ChainIdentity:
     number: int
     seed: int
 
+    def __str__(self) -> str:
+        return f"{self.stage} {self.number}"
+
 
 @dataclass(frozen=True)
 class ChainState:

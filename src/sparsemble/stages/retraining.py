@@ -30,7 +30,6 @@ from sparsemble.stages.chain import Chain
 from sparsemble.stages.chain_state import ChainIdentity, ChainState
 from sparsemble.stages.divergence import DivergenceSettings
 from sparsemble.stages.samples import Sample
-from sparsemble.stages.sampling import held_by
 from sparsemble.stages.subject import Subject, learning_part
 from sparsemble.stages.teaching import Teacher
 from sparsemble.stages.updates import Update
@@ -135,7 +134,7 @@ class Retraining:
         taught = self.settings.taught
         return Teacher(self.samples, self.task, taught) if taught else None
 
-    def is_done(self, number: int, collected: Sequence[Sample]) -> bool:
+    def is_done(self, collected: Sequence[Sample]) -> bool:
         """Has a group been retrained?"""
         return bool(collected)
 
@@ -157,7 +156,7 @@ class Retraining:
         """
         callback = callback or Callback()
         group, total = self.groups[number], self.settings.epochs * self.batches.steps
-        trained = _stacked(group, self.task) if Stack.fits(group) else _alone(group, self.task)
+        trained = _stacked(group) if Stack.fits(group) else _alone(group, self.task)
         chain = self._chain(trained, number, callback)
         if collected:
             chain.move_to(collected[0].parameters)
@@ -170,7 +169,7 @@ class Retraining:
         while not chain.run(total):
             pass  # thrown back by a divergence, which the callback was told
         trained.finish()
-        sample = Sample(number, total, held_by(chain))
+        sample = Sample(number, total, chain.held())
         callback.sampled(sample, chain.state)
         return [sample]
 
@@ -251,7 +250,7 @@ def _alone(members: Sequence[Member], task: Task) -> _Group:
     )
 
 
-def _stacked(members: Sequence[Member], task: Task) -> _Group:
+def _stacked(members: Sequence[Member]) -> _Group:
     stack = Stack(members)
     stack.train()
     for parameter in stack.parameters.values():

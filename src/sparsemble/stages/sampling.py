@@ -150,9 +150,11 @@ class Drawing:
         """After which each chain gives a sample."""
         return self.settings.steps_to_collect(self.batches.steps)
 
-    def is_done(self, number: int, collected: Sequence[Sample]) -> bool:
+    def is_done(self, collected: Sequence[Sample]) -> bool:
         """Has a chain given all samples that it ever will?"""
-        return _next(self.steps, collected) is None
+        if _next(self.steps, collected) is None:
+            return True
+        return Patience(self.settings.patience, self.judge).is_exhausted(collected)
 
     @in_own_modes
     def run(
@@ -205,18 +207,44 @@ class Drawing:
         moving = self.task.prepared(initial_network(self.network, number, seed)).to(device)
         check_plain(moving)
         whole = Member.dense(moving, self.layout).to(device)
-        identity = ChainIdentity("chain", number, seed)
-        chain, shedding = _started(
-            whole,
-            self.task,
-            self.batches,
-            self.prior,
-            self.settings,
-            identity,
-            callback,
-            self.team,
+        settings, task = self.settings, self.task
+
+        def subject(member: Member) -> Subject:
+            return self._subject(member, derive(seed, "noise", 0))
+
+        after = settings.shed_after
+        shedding = None if after is None else Shedding(whole, subject, after)
+        chain = Chain(
+            ChainIdentity("chain", number, seed),
+            subject(whole),
+            task=task,
+            batches=self.batches,
+            schedule=settings.schedule,
+            augment=None if settings.augment is None else task.augmentation(settings.augment),
+            clip=settings.clip,
+            autocast=settings.autocast,
+            team=self.team,
+            average_every=settings.average_every if settings.collection == "means" else None,
+            shedding=shedding,
+            divergence=settings.divergence,
+            callback=callback,
         )
         return whole, chain, shedding
+
+    def _subject(self, member: Member, seed: int) -> Subject:
+        """What moves, of a member that is whole or has shed units."""
+        member.train()
+        settings = self.settings
+        parameters, others = learning_part(member.network)
+        sampler = settings.sampler.build(
+            parameters.values(),
+            lr=settings.schedule(0),
+            num_data=self.batches.num_data,
+            seed=seed,
+        )
+        bound = self.prior.bind(member.layout, parameters, sizes=member.origin.group_sizes)
+        update = Update(sampler, bound, every=settings.every, prior_step=settings.prior_step)
+        return Subject(parameters, self.task.forward(member), update, member.cost.flops, others)
 
 
 def draw_samples(
@@ -264,56 +292,11 @@ def _check_complete(steps: Sequence[int], samples: Sequence[Sample], chain: Chai
         )
 
 
-def _started(
-    whole: Member,
-    task: Task,
-    batches: Batches,
-    prior: Prior,
-    settings: ChainSettings,
-    identity: ChainIdentity,
-    callback: Callback,
-    team: Team | None,
-) -> tuple[Chain, Shedding | None]:
-    """A chain of the network's parameters before its first step, and what makes it smaller."""
-
-    def subject(member: Member) -> Subject:
-        member.train()
-        parameters, others = learning_part(member.network)
-        sampler = settings.sampler.build(
-            parameters.values(),
-            lr=settings.schedule(0),
-            num_data=batches.num_data,
-            seed=derive(identity.seed, "noise", 0),
-        )
-        bound = prior.bind(member.layout, parameters, sizes=member.origin.group_sizes)
-        update = Update(sampler, bound, every=settings.every, prior_step=settings.prior_step)
-        return Subject(parameters, task.forward(member), update, member.cost.flops, others)
-
-    after = settings.shed_after
-    shedding = None if after is None else Shedding(whole, subject, after)
-    chain = Chain(
-        identity,
-        subject(whole),
-        task=task,
-        batches=batches,
-        schedule=settings.schedule,
-        augment=None if settings.augment is None else task.augmentation(settings.augment),
-        clip=settings.clip,
-        autocast=settings.autocast,
-        team=team,
-        average_every=settings.average_every if settings.collection == "means" else None,
-        shedding=shedding,
-        divergence=settings.divergence,
-        callback=callback,
-    )
-    return chain, shedding
-
-
 def _collected(
     chain: Chain, member: Member, task: Task, batches: Batches, callback: Callback
 ) -> dict[str, Tensor]:
     """The mean of the window that ends here, or, if it is useless, the chain's own parameters."""
-    iterate = held_by(chain)
+    iterate = chain.held()
     if chain.mean is None:
         return iterate
     own = loss_of(member, task, batches)
@@ -321,15 +304,9 @@ def _collected(
     chain.move_to(iterate | mean)
     re_estimate(member, task, batches)
     averaged = loss_of(member, task, batches)
-    sample = held_by(chain)
+    sample = chain.held()
     chain.move_to(iterate)
     if is_useless(averaged, own, task.guess(batches)):
         callback.jumped(Jump("chain", chain.identity.number, chain.step, averaged, own))
         return iterate
     return sample
-
-
-def held_by(chain: Chain) -> dict[str, Tensor]:
-    """A copy of where the chain stands."""
-    held = {**chain.parameters, **chain.others}
-    return {name: own.detach().cpu().clone() for name, own in held.items()}

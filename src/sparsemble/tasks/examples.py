@@ -328,9 +328,7 @@ class ExampleTask(Task):
         self, source: str, part: str, folder: Path | None, **options: Any
     ) -> Evaluation:
         """A named data set, or a CSV, NPY or NPZ file with a column or array of targets."""
-        columns = about_unseen(self.columns, options)
-        if options:
-            raise InputError(f"{', '.join(options)}: not for examples")
+        columns = self._columns_by(options)
         if source in EXAMPLES:
             return self.evaluation(open_examples(source, part, folder), f"{source}, {part} part")
         if source in TEXTS:
@@ -463,13 +461,19 @@ class ExampleTask(Task):
 
     def about_unseen(self, unseen: str) -> Self:
         """Of categories and gaps that the table did not show."""
-        return self.model_copy(update={"columns": about_unseen(self.columns, {"unseen": unseen})})
+        return self.model_copy(update={"columns": about_unseen(self.columns, unseen)})
 
     # Predictions for files
 
     def predict_file(self, ensemble: Predictor, path: Path, **options: Any) -> Iterator[Answer]:
         """A record for every row of a CSV, NPY or NPZ file; of a table in Parquet, too."""
-        return predicted(self, ensemble, path, about_unseen(self.columns, options))
+        return predicted(self, ensemble, path, self._columns_by(options))
+
+    def _columns_by(self, options: Mapping[str, Any]) -> TableEncoding | None:
+        """How a table is read by the options of a command, which must be for examples."""
+        if others := options.keys() - {"unseen"}:
+            raise InputError(f"{', '.join(sorted(others))}: not for examples")
+        return about_unseen(self.columns, options.get("unseen"))
 
 
 def _is_empty(data: Any) -> bool:

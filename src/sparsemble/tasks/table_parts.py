@@ -70,9 +70,8 @@ def table_inputs(values: Any, columns: TableEncoding, source: str) -> Tensor | N
     return columns.encode(as_frame(values, source), source)
 
 
-def about_unseen(columns: TableEncoding | None, options: dict[str, Any]) -> TableEncoding | None:
-    """The encoding with another answer to what it has not seen, if the options have one."""
-    unseen = options.pop("unseen", None)
+def about_unseen(columns: TableEncoding | None, unseen: str | None) -> TableEncoding | None:
+    """The encoding with another answer to what it has not seen, if there is one."""
     if unseen is None:
         return columns
     if columns is None:
