@@ -267,6 +267,7 @@ def test_a_chain_sheds_what_the_prior_takes_to_zero_and_tells(batches):
 def test_an_epoch_costs_what_the_network_has_left(batches):
     log = Log()
     run(batches, settings(), callback=log)
+    assert log.sheds
     whole = Member.dense(make_network(), layout_of(make_network())).cost.flops
     for record in log.epochs:
         before = [shed.flops for shed in log.sheds if shed.epoch < record.epoch]
@@ -279,6 +280,7 @@ def test_what_has_gone_still_counts_among_the_groups_at_zero(batches):
     run(batches, settings(), callback=log)
     shares = [record.near_zero_groups for record in log.epochs]
     groups = INPUTS + 16
+    assert log.sheds
     for shed in log.sheds:
         gone = sum(shed.of.values()) - sum(shed.left.values())
         assert shares[shed.step // batches.steps] >= gone / groups  # of the epoch after

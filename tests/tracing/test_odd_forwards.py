@@ -207,7 +207,8 @@ def test_attention_beside_the_outputs_may_be_a_softmax() -> None:
             h = self.first(x)
             return self.last(h.mean(1)), h.softmax(1).mean(0)
 
-    describe(Beside(), torch.randn(2, 6, 8))
+    found = describe(Beside(), torch.randn(2, 6, 8))
+    assert found.layout.outputs.size == 3
 
 
 def test_a_dict_of_inputs_may_have_any_order() -> None:
@@ -243,8 +244,13 @@ def test_layers_that_cannot_be_traced_are_named(
 
 
 def test_weights_that_are_normed_by_a_parametrisation_are_traced() -> None:
-    layer = parametrizations.weight_norm(nn.Linear(8, 16))
-    describe(nn.Sequential(layer, nn.ReLU(), nn.Linear(16, 3)), torch.randn(3, 8))
+    network = nn.Sequential(
+        parametrizations.weight_norm(nn.Linear(8, 16)), nn.ReLU(), nn.Linear(16, 3)
+    )
+    inputs = torch.randn(3, 8)
+    found = describe(network, inputs)
+    assert 16 in found.layout.sizes.values()
+    torch.testing.assert_close(found.program(inputs), network(inputs))
 
 
 def test_a_loop_over_examples_is_refused() -> None:

@@ -254,7 +254,7 @@ def _run(
             )
     except KeyboardInterrupt:
         message = "stopped; repeat the command"
-        if (folder / "run.json").exists():
+        if run.is_begun:
             named = [f"--code {path}" for path in recipe.code]
             named += [f"--read {path}" for path in recipe.files]
             again = " ".join([str(folder), *named])

@@ -186,9 +186,10 @@ def merge(
     """
     from sparsemble.errors import InputError
     from sparsemble.results.merging import merge_runs
+    from sparsemble.runs.folder import is_run
 
     use_threads(threads)
-    if (out / "run.json").is_file():
+    if is_run(out):
         raise InputError(f"{out} holds a run and its own ensemble; use another folder (--out)")
     limits = None if budget is None else parsed_budget(budget)
     merged = merge_runs(runs, limits, on=on, data_folder=data, code=code or (), files=read or ())

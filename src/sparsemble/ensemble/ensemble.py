@@ -111,11 +111,6 @@ class Ensemble(nn.Module):
         """Parameters, FLOPs and bytes by the paper's rules."""
         return ensemble_cost(self)
 
-    def stack(self) -> Stack | None:
-        """The members stacked, with the weights they have now; `None` if they cannot be."""
-        self._keep_up()
-        return self._stack
-
     def refresh(self) -> None:
         """Make anew what is made of the members, whose weights changed unseen (through `.data`)."""
         self._versions = None

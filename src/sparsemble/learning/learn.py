@@ -30,7 +30,7 @@ from sparsemble.paths import named
 from sparsemble.progress.showing import shown_if
 from sparsemble.recipes import Recipe
 from sparsemble.recipes.baselines import dense_recipe
-from sparsemble.runs.folder import RunFolder
+from sparsemble.runs.folder import RunFolder, is_run
 from sparsemble.stages import Callback
 from sparsemble.stages.starting import NetworkSource
 from sparsemble.structure import Layout
@@ -171,7 +171,7 @@ def _found(
 
 def _known_recipe(folder: str | Path | None) -> Recipe | None:
     """What an earlier session found for a run, so that it is not looked for again."""
-    if folder is None or not (Path(folder) / "run.json").is_file():
+    if folder is None or not is_run(folder):
         return None
     return RunFolder(Path(folder)).recipe()
 

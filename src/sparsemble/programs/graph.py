@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sparsemble.structure import Size
-
 Argument = Any
 """`None`, bool, int, float, str, a tuple of arguments, `Ref`, `Held`, `Own`, `Constant`, `Size`."""
 
@@ -112,11 +110,3 @@ def leaves(argument: Argument) -> Iterator[Any]:
             yield from leaves(own)
     else:
         yield argument
-
-
-def sizes_in(graph: Graph) -> Iterator[Size]:
-    """The sizes in it that depend on units."""
-    for step in graph.steps:
-        for leaf in leaves((step.arguments, tuple(own for _, own in step.keywords))):
-            if isinstance(leaf, Size):
-                yield leaf

@@ -11,7 +11,7 @@ from sparsemble.pages.layers import LayerUnits
 from sparsemble.progress.terminal import stage_in_words
 from sparsemble.results.layers import layers_of
 from sparsemble.results.tables import Table
-from sparsemble.runs.folder import RunFolder
+from sparsemble.runs.folder import RunFolder, is_run
 
 _COLUMNS = 8
 """Layers whose units a table names side by side."""
@@ -69,7 +69,7 @@ class RunView:
 
 def inspect_run(folder: Path, code: Sequence[str] = ()) -> RunView | None:
     """What a run folder holds; `None` if it is something else."""
-    if not (folder / "run.json").is_file():
+    if not is_run(folder):
         return None
     run = RunFolder(folder, code=code)
     recipe = run.recipe()

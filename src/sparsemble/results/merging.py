@@ -21,6 +21,7 @@ from sparsemble.recipes.trust import check_named
 from sparsemble.results.running import ingredients_of
 from sparsemble.results.tables import Table
 from sparsemble.runs import RunFolder
+from sparsemble.runs.folder import is_run
 from sparsemble.runs.opening import open_ensemble
 from sparsemble.tasks import Evaluation, Metric
 
@@ -136,7 +137,7 @@ def _held(
     if on is not None:
         return ensemble.task.evaluation_from(on, "validation", data_folder)
     for run in runs:
-        if not (run / "run.json").is_file():
+        if not is_run(run):
             raise _NothingAsideError(f"{run} is no run: it does not say what its members saw")
     recipes = {run: RunFolder(run, code=code).recipe() for run in runs}
     for run, recipe in recipes.items():

@@ -18,6 +18,7 @@ from sparsemble.learning.planning import check_planned
 from sparsemble.recipes import Recipe
 from sparsemble.results.result import Result, known_result, write_result
 from sparsemble.runs import RunFolder, provenance
+from sparsemble.runs.folder import is_run
 from sparsemble.stages import Callback
 from sparsemble.structure import Layout
 from sparsemble.tasks import Score, Task, task_for
@@ -79,7 +80,7 @@ def planned(
         data_folder: Where data sets lie.
         callback: Told what happens in the trials.
     """
-    if (folder / "run.json").is_file():
+    if is_run(folder):
         known = RunFolder(folder, code=recipe.code).recipe()
         other = [key for key in ("data", "network") if getattr(known, key) != getattr(recipe, key)]
         if other:

@@ -48,11 +48,11 @@ def check_disk(folder: Path, samples: Path, needed: int) -> None:
 
 
 def _sizes(*folders: Path) -> dict[Path, int]:
-    """Of every file in the folders, but for a baseline's, which is another run."""
+    """Of every file in the folders, but for runs that are beside."""
     sizes = {}
     for folder in folders:
         for file in folder.rglob("*"):
-            if "baseline" not in file.relative_to(folder).parts:
+            if not {"baseline", "small"} & set(file.relative_to(folder).parts):
                 with suppress(FileNotFoundError):  # what was just replaced
                     sizes[file] = file.stat().st_size if file.is_file() else 0
     return sizes

@@ -5,11 +5,13 @@
       trials/              the short chains that found the recipe, if it was looked for
       chain/               stage 1: a folder for every chain
       prune-1/, …          the training between rounds of pruning, if there are several
+      members-2-retrain/   … the same for every number of members that was tried
       pruned/              the members before retraining, as a saved ensemble, and how they do
       retrain/             stage 2: a folder for all members, or for each
       ensemble/            the result
       result.json          metrics and costs
-      baseline/            the run it is compared with
+      latencies.json       how long predictions took, if that was limited
+      baseline/, small/    the runs it is compared with
       verdict.json         how the ensemble does beside it
       tensorboard/         the trace once more, to look at
       report.html          the run explained
@@ -37,6 +39,11 @@ from sparsemble.runs.notes import LatencyNote, RunNote
 from sparsemble.runs.provenance import provenance
 from sparsemble.runs.stage_folder import StageFolder
 from sparsemble.store import inside, read_json, remove_partial, write_json
+
+
+def is_run(folder: str | Path) -> bool:
+    """Does a folder hold a run?"""
+    return (Path(folder) / "run.json").is_file()
 
 
 class RunFolder:

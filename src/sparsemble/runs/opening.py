@@ -13,7 +13,7 @@ from sparsemble.ensemble.loading import ensemble_folder, load_ensemble
 from sparsemble.errors import InputError
 from sparsemble.extensions import imported
 from sparsemble.recipes.code import made_by
-from sparsemble.runs.folder import RunFolder
+from sparsemble.runs.folder import RunFolder, is_run
 from sparsemble.tasks import Task
 
 
@@ -25,7 +25,7 @@ def open_ensemble(saved: Path, code: Sequence[str] = ()) -> Ensemble:
     """
     folder = ensemble_folder(saved)
     if folder is None:
-        if (saved / "run.json").is_file():
+        if is_run(saved):
             raise InputError(f"{saved} holds a run that is not finished: sparsemble resume {saved}")
         raise InputError(f"{saved} is not a folder with a saved ensemble")
     task, factory, layout = None, None, None
@@ -40,7 +40,7 @@ def open_ensemble(saved: Path, code: Sequence[str] = ()) -> Ensemble:
 
 def _of_ensemble(saved: Path, code: Sequence[str]) -> Sequence[str]:
     """The part of the code that an ensemble is rebuilt with; a run may name priors and others."""
-    if not (saved / "run.json").is_file():
+    if not is_run(saved):
         return code
     needed = RunFolder(saved).ensemble_code()
     return [path for path in code if path in needed]

@@ -364,8 +364,8 @@ class Chain:
             self._load(state)
         except (LookupError, RuntimeError, TypeError, ValueError) as error:
             raise CorruptFileError(
-                f"the checkpoint of {self.identity} is not one of this network and sampler ({error}); "
-                "remove it to begin anew"
+                f"the checkpoint of {self.identity} is not one of this network and sampler "
+                f"({error}); remove it to begin anew"
             ) from None
         self._good = state.inner("good")
         self._earlier = state.inner("earlier") if "earlier" in state.numbers else self._good

@@ -25,6 +25,7 @@ from torch import Tensor, nn
 from sparsemble.augmentations import Augmentation
 from sparsemble.data import Batches, Corpus, Inputs, Text, TextBatches, Vocabulary
 from sparsemble.data.named import EXAMPLES, TEXTS
+from sparsemble.data.targets import IGNORED
 from sparsemble.data.text import part_of
 from sparsemble.data.vocabulary import END, UNKNOWN, text_of, words_of
 from sparsemble.data.windows import MOST_JITTER
@@ -34,7 +35,7 @@ from sparsemble.settings import Count, Names
 from sparsemble.tasks.carrying import Carrying, Rereading
 from sparsemble.tasks.cross_entropy import summed_cross_entropy
 from sparsemble.tasks.forms import Form, Writing
-from sparsemble.tasks.segments import IGNORED, segments
+from sparsemble.tasks.segments import segments
 from sparsemble.tasks.task import Answer, Continued, Evaluation, Forward, Metric, Predictor, Task
 from sparsemble.tasks.text_files import predicted_text, scored_text
 from sparsemble.tasks.uncertainty import (

@@ -9,11 +9,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from sparsemble.data import Text
+from sparsemble.data.targets import IGNORED
 
 SEGMENT = 256
 """Positions read at a time, over all streams."""
-IGNORED = -100
-"""The target of positions behind the end of a text."""
 
 
 def segments(text: Text, first: int) -> Iterator[tuple[Tensor, Tensor]]:

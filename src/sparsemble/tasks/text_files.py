@@ -17,13 +17,14 @@ import torch
 from torch import Tensor
 
 from sparsemble.data import Vocabulary
+from sparsemble.data.targets import IGNORED
 from sparsemble.data.text import about_unknown, read_lines
 from sparsemble.data.vocabulary import END
 from sparsemble.errors import InputError
 from sparsemble.tasks.file_batches import FileBatches
 from sparsemble.tasks.finite import finite
 from sparsemble.tasks.scoring import Scorer
-from sparsemble.tasks.segments import IGNORED, SEGMENT
+from sparsemble.tasks.segments import SEGMENT
 from sparsemble.tasks.task import Answer, Evaluation, Predictor
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from sparsemble.pages.layers import LayerUnits
 from sparsemble.reports.opening import FinishedRun
 from sparsemble.results.layers import layers_of
 from sparsemble.structure import Cost
+from sparsemble.structure.costs import BYTES_EACH
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def member_sizes(run: FinishedRun) -> Sizes:
         tuple(_size(member.cost, names) for member in run.ensemble),
         None if how is None else how.sparsity,
         run.ensemble.cost.bytes,
-        4 * sum(p.numel() for p in run.blank.parameters()),
+        BYTES_EACH * sum(p.numel() for p in run.blank.parameters()),
         tuple(layers_of(list(run.ensemble))),
     )
 
