@@ -30,6 +30,8 @@ class Result(Settings):
     recipe: Recipe
     metrics: list[Metric] = Field(min_length=1)
     """The task's table of them, the one that decides first."""
+    log_score: str = "nll"
+    """Which of them settings are chosen by, if it is among them."""
     scores: dict[str, Score]
     """Of every part of the data that was measured on: validation, test."""
     training_notes: list[str] = Field(default_factory=list)

@@ -181,6 +181,7 @@ def _measured(
     return Result(
         recipe=recipe,
         metrics=list(ensemble.task.metrics),
+        log_score=ensemble.task.log_score,
         scores=scores,
         training_notes=list(notes),
         parameters=total.parameters,

@@ -14,9 +14,9 @@ COSTS = {"flops": "FLOPs", "parameters": "Parameters", "seconds": "Seconds of tr
 
 
 def deciding_metric(result: Result) -> Metric:
-    """The likelihood where there is one, it being smoother than an error; else the first metric."""
-    shown = {metric.key: metric for metric in result.metrics}
-    return shown["nll"] if "nll" in result.score.curve else result.metrics[0]
+    """The task's log score where there is one, it being smoother than an error; else the first."""
+    known = {metric.key: metric for metric in result.metrics}
+    return known.get(result.log_score, result.metrics[0])
 
 
 def loss_of(result: Result) -> float:
