@@ -114,6 +114,11 @@ class Team:
         return first
 
 
+def agreed(value: T, team: Team | None) -> T:
+    """What the first process of a team says; of none, what this one does."""
+    return value if team is None else team.same(value)
+
+
 def is_alone() -> bool:
     """Is this process part of no team?"""
     return int(os.environ.get("WORLD_SIZE", "1")) <= 1

@@ -82,7 +82,7 @@ def log_scores(ensemble: Ensemble, data: Any) -> Tensor:
 
     With weights each is as many times its score, so that their mean is weighted.
     """
-    held = data if isinstance(data, Evaluation) else ensemble.task.evaluation(data)
+    held = ensemble.task.held(data)
     scores, weights = _statistics(ensemble, held)[ensemble.task.log_score], held.weights
     return scores if weights is None else scores * (weights / weights.mean())
 
@@ -101,7 +101,7 @@ def is_better(own: Tensor, other: Tensor) -> bool:
 def _statistics(ensemble: Ensemble, data: Any) -> dict[str, Tensor]:
     """What the metrics are means of, `(blocks, …)` each."""
     task = ensemble.task
-    held = data if isinstance(data, Evaluation) else task.evaluation(data)
+    held = task.held(data)
     parts: dict[str, list[Tensor]] = {}
     for evidence, targets in ensemble.scored(held):
         for key, values in task.statistics(task.mix(evidence), targets.to(evidence.device)).items():

@@ -214,7 +214,7 @@ class Ensemble(nn.Module):
             data: A pair of arrays, a `Dataset`, a torch `Dataset` or a `DataLoader`; for language
                 models tokens or a `Text`. If a table was learned from, one with its targets.
         """
-        held = data if isinstance(data, Evaluation) else self.task.evaluation(data)
+        held = self.task.held(data)
         scorer = Scorer(self.task)
         for evidence, targets in self.scored(held):
             scorer.update(evidence, targets)

@@ -10,7 +10,6 @@ from sparsemble.ensemble.comparison import evidence_of
 from sparsemble.ensemble.cost import ensemble_cost
 from sparsemble.ensemble.ensemble import Ensemble
 from sparsemble.errors import InputError
-from sparsemble.tasks import Evaluation
 from sparsemble.tasks.scoring import figures_of
 
 
@@ -22,7 +21,7 @@ def selected(ensemble: Ensemble, validation: Any, budget: Budget) -> list[int]:
             "select members by flops, parameters or bytes"
         )
     task = ensemble.task
-    held = validation if isinstance(validation, Evaluation) else task.evaluation(validation)
+    held = task.held(validation)
     everything, truth = evidence_of(ensemble, held)
     chosen: list[int] = []
     best = math.inf

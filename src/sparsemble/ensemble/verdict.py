@@ -114,15 +114,15 @@ def judge(
         data: What neither was trained on.
         seconds: How long training took, of the one and of the other.
     """
-    cost = ensemble.cost
+    cost, held = ensemble.cost, ensemble.task.held(data)
     return Verdict(
         metrics=list(ensemble.task.metrics),
         log_score=ensemble.task.log_score,
-        differences=compare(ensemble, dense, data),
+        differences=compare(ensemble, dense, held),
         members=len(ensemble),
         parameters=cost.parameters_ratio,
         flops=cost.flops_ratio,
-        prediction=prediction_times(ensemble, dense, ensemble.task.evaluation(data)),
+        prediction=prediction_times(ensemble, dense, held),
         threads=torch.get_num_threads(),
         training=None if seconds is None else seconds[0] / max(seconds[1], 1e-9),
     )

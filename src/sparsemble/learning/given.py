@@ -38,7 +38,7 @@ from sparsemble.stages import Callback
 from sparsemble.stages.starting import NetworkSource
 from sparsemble.structure import Layout
 from sparsemble.tasks import Task, described_task
-from sparsemble.team import Team
+from sparsemble.team import Team, agreed
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ def _opened(
     """Lock the run and compute as it was begun: another number of threads would change bits."""
     with nullcontext() if run is None else run.locked():
         begun = torch.get_num_threads() if run is None else run.claim(recipe, threads)
-        with with_threads(begun if team is None else team.same(begun)):
+        with with_threads(agreed(begun, team)):
             yield
 
 

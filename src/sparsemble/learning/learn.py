@@ -35,7 +35,7 @@ from sparsemble.stages import Callback
 from sparsemble.stages.starting import NetworkSource
 from sparsemble.structure import Layout
 from sparsemble.tasks import Task, task_for
-from sparsemble.team import is_first, team_here
+from sparsemble.team import agreed, is_first, team_here
 
 
 @in_own_modes
@@ -162,11 +162,10 @@ def _found(
         trials = RunFolder(Path(folder)).trials
         if known is not None:
             check_planned(known, folder, budget=budget, augment=augment, seed=seed, epochs=epochs)
-    team = given.team
-    known = known if team is None else team.same(known)
+    known = agreed(known, given.team)
     found = known or given.plan(budget or Budget(flops=1.0), augment, seed, epochs, trials)
     # Processes that compute together may have judged a trial differently.
-    return found if team is None else team.same(found)
+    return agreed(found, given.team)
 
 
 def _known_recipe(folder: str | Path | None) -> Recipe | None:

@@ -17,8 +17,8 @@ from sparsemble.learning.remote_parts import finish_parts
 from sparsemble.processes.interrupts import Stop
 from sparsemble.runs.checkpointing import Checkpointing
 from sparsemble.runs.stage_folder import StageFolder
-from sparsemble.stages import Callback, Callbacks, ChainState, History, Sample
-from sparsemble.team import Team
+from sparsemble.stages import Callback, Callbacks, History, Sample
+from sparsemble.team import Team, agreed
 
 
 @dataclass
@@ -55,16 +55,8 @@ class Parts:
             folder = None if self.folder is None else self.folder.part(number)
             keeping = Checkpointing(folder, Callbacks(self.monitor, self.callback), self.stop)
             with nullcontext() if folder is None else folder.alone(self.stop):
-                state, known = _agreed(keeping.resume(), self.team)
+                state, known = agreed(keeping.resume(), self.team)
                 samples += self.work.run(number, keeping, known, state)
             self.history += keeping.history
         self.history += History(samples=self.monitor.records)
         return samples
-
-
-def _agreed(
-    resumed: tuple[ChainState | None, list[Sample]], team: Team | None
-) -> tuple[ChainState | None, list[Sample]]:
-    """Where an earlier session stopped, as the first process of a team has read it."""
-    agreed: tuple[ChainState | None, list[Sample]] = resumed if team is None else team.same(resumed)
-    return agreed

@@ -40,7 +40,7 @@ from sparsemble.stages import Callback, Drawing, History, Retraining, Sample
 from sparsemble.stages.pruning import PruneSettings, pruned
 from sparsemble.stages.statistics import has_statistics, re_estimate
 from sparsemble.tasks import Evaluation
-from sparsemble.team import Team
+from sparsemble.team import Team, agreed
 
 
 @dataclass(frozen=True)
@@ -223,17 +223,13 @@ class Pipeline:
         how = self.recipe.prune
         if how is None or how.latency is None:
             return None
-        measured = [] if self.run is None else self.run.latencies()
-        if self.team is not None:
-            measured = self.team.same(measured)
+        measured = agreed([] if self.run is None else self.run.latencies(), self.team)
         number = len(self.candidates)
         if number < len(measured):
             return measured[number]
         blank = copy.deepcopy(self.fitted.blank).to(self.device)
         dense = Ensemble([Member.dense(blank, self.fitted.layout)], ensemble.task)
-        found = max(prediction_times(ensemble, dense, judged).values())
-        if self.team is not None:
-            found = self.team.same(found)
+        found = agreed(max(prediction_times(ensemble, dense, judged).values()), self.team)
         if self.run is not None:
             self.run.save_latencies([*measured, found])
         return found

@@ -22,7 +22,7 @@ from sparsemble.runs.folder import is_run
 from sparsemble.stages import Callback
 from sparsemble.structure import Layout
 from sparsemble.tasks import Score, Task, task_for
-from sparsemble.team import is_first, team_here
+from sparsemble.team import agreed, is_first, team_here
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def run_recipe(
     """
     team = team_here()
     known = known_result(folder, recipe) if is_first() else None
-    known = known if team is None else team.same(known)
+    known = agreed(known, team)
     if known is not None:
         return known
     given = ingredients_of(recipe, data_folder)
@@ -151,9 +151,9 @@ def run_recipe(
         on=engine,
     )
     result = _written(given, learned, RunFolder(folder)) if is_first() else None
-    agreed = result if team is None else team.same(result)
-    assert agreed is not None, "the first process has one"
-    return agreed
+    common = agreed(result, team)
+    assert common is not None, "the first process has one"
+    return common
 
 
 def _written(given: Ingredients, learned: Learned, folder: RunFolder) -> Result:

@@ -301,6 +301,10 @@ class Task(Settings, ABC):
     def evaluation(self, data: Any, name: str = "the data") -> Evaluation:
         """Data with known answers, checked."""
 
+    def held(self, data: Any) -> Evaluation:
+        """The same, of data that may have been checked before."""
+        return data if isinstance(data, Evaluation) else self.evaluation(data)
+
     @abstractmethod
     def evaluation_from(
         self, source: str, part: str, folder: Path | None, **options: Any
