@@ -46,6 +46,7 @@ _SCATTERED = 2000
 """The same of scattered points."""
 _SIDE = 310
 """Of a plot that is square."""
+_WIDE = 8.0
 _APART = 19
 """Between the labels of lines."""
 
@@ -67,6 +68,16 @@ class Bars:
     name: str
     values: tuple[float, ...]
     tone: int = 0
+
+
+def is_wide(values: Sequence[float]) -> bool:
+    """Do values differ by so large a factor that an axis should be logarithmic?
+
+    >>> is_wide([1.0, 9.0, math.nan]), is_wide([0.0, 9.0])
+    (True, False)
+    """
+    finite = [value for value in values if math.isfinite(value)]
+    return bool(finite) and min(finite) > 0 and max(finite) > _WIDE * min(finite)
 
 
 def line_chart(

@@ -15,9 +15,8 @@ from pathlib import Path
 from markupsafe import Markup
 
 from sparsemble.errors import CorruptFileError, InputError
-from sparsemble.learning.choosing import stages_of
 from sparsemble.pages.blocks import Figure, Grid, Paragraph, Section
-from sparsemble.pages.charts import Line, line_chart
+from sparsemble.pages.charts import Line, is_wide, line_chart
 from sparsemble.pages.document import charts_file, document
 from sparsemble.pages.numbers import figure
 from sparsemble.recipes import Recipe
@@ -27,12 +26,10 @@ from sparsemble.stages import SampleRecord
 from sparsemble.store import write_text
 from sparsemble.tasks import Metric
 
-_TONES = {"sampled": 1, "pruned": 3, "retrained": 2}
+TONES = {"sampled": 1, "pruned": 3, "retrained": 2}
 _COLOURS = 6
 _FINE = 10_000
 """Steps to which the end of a cycle is known."""
-_WIDE = 8.0
-"""Where values differ by more than this factor, the axis is logarithmic."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +69,7 @@ def course_of(run: Path, code: Sequence[str] = ()) -> Course:
     folder = RunFolder(run, code=code)
     recipe = folder.recipe()
     result = read_result(folder.result, code) if folder.result.is_file() else None
-    stages = [folder.stage(f"{prefix}{name}") for prefix, name in _after(recipe, result)]
+    stages = [folder.stage(name) for name in _after(recipe, result)]
     records = folder.chain.history(recipe.chain.chains).samples
     for stage in stages:
         records = records + stage.measured()
@@ -93,27 +90,22 @@ def result_course(result: Result, source: str) -> Course:
     return _course(source, result.recipe, result.learning, result)
 
 
-def _after(recipe: Recipe, result: Result | None) -> list[tuple[str, str]]:
-    """The stages after the chain that made the ensemble: what their names begin with, and they."""
-    prefix, retrained = "", recipe.retrain is not None
+def _after(recipe: Recipe, result: Result | None) -> dict[str, str]:
+    """The stages after the chain that made the ensemble, and what they left it."""
     if recipe.choose:
-        if recipe.prune is None or result is None or result.chosen is None:
-            return []  # nothing comes after the chain, or nothing was chosen yet
-        candidate = result.candidates[result.chosen]
-        prefix, retrained = stages_of(candidate.members), candidate.retrained
-        if not retrained:
-            return [(prefix, "pruned-at-once")]
-    names = ["pruned"] * (recipe.prune is not None) + ["retrain"] * retrained
-    return [(prefix, name) for name in names]
+        if result is None or result.chosen is None:
+            return {}  # nothing comes after the chain, or nothing was chosen yet
+        if not result.is_retrained:
+            return {result.stage("pruned-at-once"): "pruned"}
+        return {result.stage("pruned"): "pruned", result.stage("retrain"): "retrained"}
+    pruned = {} if recipe.prune is None else {"pruned": "pruned"}
+    return pruned | ({} if recipe.retrain is None else {"retrain": "retrained"})
 
 
 def _course(
     source: str, recipe: Recipe, records: Sequence[SampleRecord], result: Result | None
 ) -> Course:
-    wanted = {"chain": "sampled"} | {
-        f"{prefix}{name}": "retrained" if name == "retrain" else "pruned"
-        for prefix, name in _after(recipe, result)
-    }
+    wanted = {"chain": "sampled"} | _after(recipe, result)
     by_stage: dict[str, list[SampleRecord]] = {}
     for record in records:
         if record.stage in wanted:
@@ -174,7 +166,7 @@ def draw_courses(courses: Sequence[Course], of: str = "") -> tuple[Markup, Marku
     ends = ", ".join(f"{name} {figure(stage.together[-1])}" for name, _, stage in drawn)
     values = [v for _, _, stage in drawn for v in (*stage.alone, *stage.together)]
     low = 0.0 if min(values) == 0 else None
-    log = min(values) > 0 and max(values) > _WIDE * min(values)
+    log = is_wide(values)
     along = line_chart(
         f"{whose} along the learning, on the {on}",
         f"Dots are single networks, lines the first ones averaged. At the end: {ends}.",
@@ -241,7 +233,7 @@ def _check_alike(courses: Sequence[Course]) -> None:
 
 
 def _of_stages(course: Course) -> list[tuple[str, int, StageCourse]]:
-    return [(stage.name, _TONES[stage.name], stage) for stage in course.stages]
+    return [(stage.name, TONES[stage.name], stage) for stage in course.stages]
 
 
 def _of_runs(courses: Sequence[Course]) -> list[tuple[str, int, StageCourse]]:

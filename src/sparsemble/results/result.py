@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from sparsemble.ensemble.loading import is_whole
 from sparsemble.errors import CorruptFileError
 from sparsemble.extensions import permitted
-from sparsemble.learning.choosing import Candidate
+from sparsemble.learning.choosing import Candidate, stages_of
 from sparsemble.learning.findings import Finding
 from sparsemble.learning.spending import TrainingCost
 from sparsemble.recipes import Recipe
@@ -85,6 +85,19 @@ class Result(Settings):
         return [
             metric for metric in self.metrics if metric.shown and metric.key in self.score.curve
         ]
+
+    @property
+    def is_retrained(self) -> bool:
+        """Are the members of the ensemble retrained?"""
+        if self.chosen is not None:
+            return self.candidates[self.chosen].retrained
+        return self.recipe.retrain is not None and not self.recipe.choose
+
+    def stage(self, name: str) -> str:
+        """What a stage is called that made the ensemble, where several numbers of members were
+        tried: that of the number which was chosen."""
+        chosen = None if self.chosen is None else self.candidates[self.chosen]
+        return name if chosen is None else f"{stages_of(chosen.members)}{name}"
 
     @property
     def notes(self) -> list[str]:

@@ -65,11 +65,7 @@ class Curves:
 
 def final_stage(run: FinishedRun) -> StageName:
     """What the members of the ensemble are."""
-    result = run.result
-    retrained = run.recipe.retrain is not None
-    if result.chosen is not None:
-        retrained = result.candidates[result.chosen].retrained
-    if retrained:
+    if run.result.is_retrained:
         return "retrained"
     return "sampled" if run.recipe.prune is None else "pruned"
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sparsemble.learning.choosing import stages_of
 from sparsemble.reports.opening import FinishedRun
-from sparsemble.results.result import Result
 from sparsemble.stages.history import EpochRecord, Rollback
 
 
@@ -65,22 +63,12 @@ def stage_traces(run: FinishedRun) -> tuple[StageTrace, ...]:
         taken = tuple(step / steps for step in how.steps_to_collect(steps))
         undone = _undone(history.rollbacks, steps)
         stages.append(StageTrace("chain", chains, undone, taken, how.burn_in))
-    if (last := _retraining(run.result)) is not None:
-        history = run.folder.stage(last).history()
+    if run.result.is_retrained:
+        history = run.folder.stage(run.result.stage("retrain")).history()
         undone = _undone(history.rollbacks, run.retrain_steps)
         if history.epochs:
             stages.append(StageTrace("retrain", _chains(history.epochs), undone))
     return tuple(stages)
-
-
-def _retraining(result: Result) -> str | None:
-    """The stage in which the members of the ensemble were retrained, if they were."""
-    if result.recipe.retrain is None:
-        return None
-    if result.chosen is None:
-        return "retrain"
-    chosen = result.candidates[result.chosen]
-    return f"{stages_of(chosen.members)}retrain" if chosen.retrained else None
 
 
 def _chains(records: Sequence[EpochRecord]) -> tuple[ChainTrace, ...]:

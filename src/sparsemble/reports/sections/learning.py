@@ -6,16 +6,13 @@ import math
 from collections.abc import Sequence
 
 from sparsemble.pages.blocks import Block, Figure, Folded, Grid, Heading, Paragraph, Section, Table
-from sparsemble.pages.charts import Line, Mark, line_chart
+from sparsemble.pages.charts import Line, Mark, is_wide, line_chart
 from sparsemble.pages.numbers import figure
 from sparsemble.reports.facts import Facts
 from sparsemble.reports.measures.curves import Curves
 from sparsemble.reports.measures.summary import Summary
 from sparsemble.reports.measures.traces import ChainTrace, StageTrace, Undone
-
-_TONES = {"sampled": 1, "pruned": 3, "retrained": 2}
-_WIDE = 8.0
-"""Where values differ by more than this factor, the axis is logarithmic."""
+from sparsemble.results.curves import TONES
 
 
 def stages(facts: Facts) -> Section:
@@ -51,7 +48,7 @@ def stages(facts: Facts) -> Section:
 def _along(curves: Curves) -> Figure:
     lines = []
     for curve in curves.stages:
-        tone = _TONES[curve.stage]
+        tone = TONES[curve.stage]
         lines.append(Line(f"{curve.stage}, alone", curve.alone, tone, dots=True, faint=True))
         lines.append(Line(f"{curve.stage}, averaged", curve.together, tone, label=curve.stage))
     ends = ", ".join(f"{c.stage} {figure(c.together[-1])}" for c in curves.stages)
@@ -64,7 +61,7 @@ def _along(curves: Curves) -> Figure:
         lines,
         x_label="Sample",
         y_label=curves.metric.title,
-        log=_wide(values),
+        log=is_wide(values),
     )
     return Figure(f"{curves.metric.title} after each stage", drawing, caption)
 
@@ -155,7 +152,7 @@ def _trace_charts(trace: StageTrace) -> list[Figure]:
         values = [v for c in trace.chains for f in fields for v in getattr(c, f)]
         known = [v for v in values if math.isfinite(v)]
         if known and (any(known) or "noise" not in fields):
-            log = low is None and _wide(known)
+            log = low is None and is_wide(known)
             charts.append(_trace_chart(trace, title, fields, low=low, log=log))
     return charts
 
@@ -196,8 +193,3 @@ def _trace_chart(
     marked = "Triangles: samples were taken. " if trace.sampled and "loss" in fields else ""
     undone = "Where a divergence was undone stands ↩. " if trace.undone else ""
     return Figure(title, drawing, f"{marked}{undone}At the end: {last}.")
-
-
-def _wide(values: list[float]) -> bool:
-    finite = [v for v in values if math.isfinite(v)]
-    return bool(finite) and min(finite) > 0 and max(finite) > _WIDE * min(finite)
