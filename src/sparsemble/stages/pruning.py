@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Literal, NamedTuple, Self
 
-import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
 from sparsemble.errors import InputError
 from sparsemble.members import Member, compact_further
 from sparsemble.settings import Count, Positive, Settings
-from sparsemble.stages.unit_pruning import least_flops, prune_units
+from sparsemble.stages.unit_pruning import largest, least_flops, prune_units
 from sparsemble.structure import Layout
 from sparsemble.structure.costs import BYTES_EACH
 
@@ -182,19 +181,20 @@ def _masks(
     weights: Mapping[str, Tensor], whole: Mapping[str, int], sparsity: float, scope: Scope
 ) -> dict[str, Tensor]:
     """Masks of the largest weights, of tensors that were as large as `whole` says."""
-    if scope == "layer":
-        return {
-            name: _largest([weight], _left_to_prune(sparsity, whole[name], weight.numel()))[0]
-            for name, weight in weights.items()
-        }
-    own = sum(weight.numel() for weight in weights.values())
-    left = _left_to_prune(sparsity, sum(whole.values()), own)
-    return dict(zip(weights, _largest(list(weights.values()), left), strict=True))
+    magnitudes = {name: weight.abs().cpu() for name, weight in weights.items()}
+    if scope == "global":
+        return largest(magnitudes, _count_kept(sparsity, sum(whole.values()), magnitudes))
+    masks: dict[str, Tensor] = {}
+    for name, own in magnitudes.items():
+        masks |= largest({name: own}, _count_kept(sparsity, whole[name], {name: own}))
+    return masks
 
 
-def _left_to_prune(sparsity: float, whole: int, own: int) -> float:
-    """The sparsity of what is left of so many weights that makes one of them all."""
-    return max(sparsity - (whole - own) / whole, 0.0) * (whole / max(own, 1))
+def _count_kept(sparsity: float, whole: int, left: Mapping[str, Tensor]) -> int:
+    """How many of the weights that are left stay, by a sparsity of the whole."""
+    own = sum(weight.numel() for weight in left.values())
+    gone = max(sparsity - (whole - own) / whole, 0.0) * (whole / max(own, 1))
+    return round((1 - gone) * own)
 
 
 def within(member: Member, share: Share) -> Member:
@@ -220,17 +220,3 @@ def _compacted(member: Member, flops: float | None, weights: float | None) -> Me
     parameters = dict(member.network.named_parameters())
     masks = prune_units(parameters, member.layout, flops=flops, weights=weights)
     return compact_further(member, masks)
-
-
-def _largest(weights: list[Tensor], sparsity: float) -> list[Tensor]:
-    """Masks of the largest magnitudes over all tensors together."""
-    magnitudes = torch.cat([weight.abs().flatten().cpu() for weight in weights])
-    count = round((1 - sparsity) * magnitudes.numel())
-    kept = torch.zeros(magnitudes.numel(), dtype=torch.bool)
-    if count == magnitudes.numel():
-        kept.fill_(True)
-    else:
-        kept[magnitudes.topk(count, sorted=False).indices] = True
-        kept &= magnitudes > 0  # of two zeros none is worth keeping
-    parts = kept.split([weight.numel() for weight in weights])
-    return [part.view(weight.shape) for part, weight in zip(parts, weights, strict=True)]

@@ -49,9 +49,27 @@ def prune_units(
     if flops is not None:
         for name, kept in _units_within(own, layout, flops).items():
             _remove(masks, layout, name, ~kept)
-    if weights is not None:
-        masks = _largest_within(own, masks, math.floor(weights))
+    left = sum(int(mask.sum()) for mask in masks.values())
+    if weights is not None and left > weights:
+        magnitudes = {name: own[name].abs() * mask for name, mask in masks.items()}
+        masks = largest(magnitudes, math.floor(weights))
     return masks
+
+
+def largest(magnitudes: Mapping[str, Tensor], count: int) -> dict[str, Tensor]:
+    """Masks of the `count` largest numbers of all tensors; of zeros none is worth keeping, unless
+    everything stays."""
+    flat = torch.cat([own.flatten() for own in magnitudes.values()])
+    if count >= len(flat):
+        return {name: torch.ones_like(own, dtype=torch.bool) for name, own in magnitudes.items()}
+    kept = torch.zeros(len(flat), dtype=torch.bool)
+    kept[flat.topk(count, sorted=False).indices] = True
+    kept &= flat > 0
+    parts = kept.split([own.numel() for own in magnitudes.values()])
+    return {
+        name: part.view(own.shape)
+        for (name, own), part in zip(magnitudes.items(), parts, strict=True)
+    }
 
 
 def least_flops(parameters: Mapping[str, Tensor], layout: Layout) -> int:
@@ -175,19 +193,3 @@ def _remove(masks: Mapping[str, Tensor], layout: Layout, space: str, gone: Tenso
         if slot.space == space and layout.is_weight(slot):
             owned = slot.indices(layout.space(space).size)[gone].flatten()
             masks[slot.parameter].index_fill_(slot.dim, owned, False)
-
-
-def _largest_within(
-    own: Mapping[str, Tensor], masks: Mapping[str, Tensor], count: int
-) -> dict[str, Tensor]:
-    """The `count` largest of the weights that are left."""
-    sizes = torch.cat([(own[name].abs() * mask).flatten() for name, mask in masks.items()])
-    left = sum(int(mask.sum()) for mask in masks.values())
-    if left <= count:
-        return dict(masks)
-    kept = torch.zeros(len(sizes), dtype=torch.bool)
-    kept[sizes.topk(count, sorted=False).indices] = True
-    parts = kept.split([mask.numel() for mask in masks.values()])
-    return {
-        name: part.view(mask.shape) for (name, mask), part in zip(masks.items(), parts, strict=True)
-    }
