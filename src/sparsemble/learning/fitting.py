@@ -155,23 +155,26 @@ def fit(
         blank = network.traced(blank)
     training = training or training_for(task, layout.outputs.size)
     _check_chains_differ(network, blank, recipe)
-    blank = training.task.prepared(blank)
+    fitted = Fitted(network, training.task.prepared(blank), layout, training)
+    _check(fitted, recipe, device or torch.device("cpu"))
+    return fitted
+
+
+def _check(fitted: Fitted, recipe: Recipe, device: torch.device) -> None:
+    """Try what a recipe asks for, as far as that takes no time."""
+    blank, layout, training = fitted.blank, fitted.layout, fitted.training
     _check_budget(recipe, blank, layout, training.batches(recipe.chain.batch_size).steps)
     rehearse(training, blank)
-    for stage in (recipe.chain, recipe.retrain):
+    stages = {"chain": recipe.chain, "retrain": recipe.retrain}
+    for stage in stages.values():
         if stage is not None:
             training.batches(stage.batch_size)
             if stage.augment is not None:
                 rehearse_augmentation(training, stage.augment)
     _check_width(training.task, layout)
-    short = [
-        f"{name}.autocast"
-        for name, stage in (("chain", recipe.chain), ("retrain", recipe.retrain))
-        if stage is not None and stage.autocast is True
-    ]
+    short = [f"{n}.autocast" for n, own in stages.items() if own and own.autocast is True]
     if short:
-        rehearse_autocast(training, blank, short, device or torch.device("cpu"))
-    return Fitted(network, blank, layout, training)
+        rehearse_autocast(training, blank, short, device)
 
 
 def _layout(blank: nn.Module, layout: Layout | None, recipe: Recipe) -> Layout:
