@@ -222,3 +222,21 @@ class TestBinding:
     def test_a_sampler_needs_the_number_of_examples(self, kind):
         with pytest.raises(InputError, match="num_data = None: the number of training examples"):
             kind(small_network().parameters(), lr=0.1)
+
+
+def test_infinities_of_a_mask_are_no_divergence():
+    class Masked(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.last = nn.Linear(2, 4), nn.Linear(4, 3)
+            self.register_buffer("mask", torch.tensor([0.0, 0.0, -torch.inf, 0.0]))
+
+        def forward(self, x):
+            return self.last((self.first(x) + self.mask).softmax(-1))
+
+    network = Masked()
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+    collector = Collector(network, describe(network, torch.randn(3, 2)), optimizer, interval=1)
+    network(torch.randn(3, 2)).sum().backward()
+    optimizer.step()
+    assert len(collector.samples) == 1

@@ -116,3 +116,20 @@ def test_the_optimiser_of_another_member_is_refused(collector):
         retraining(one, optimizer),
     ):
         pass
+
+
+def test_a_frozen_layer_stays_as_it_was_pruned(collector):
+    (member,) = assemble(collector, DATA, prune=PRUNE)
+    first = next(iter(member.masks))
+    frozen = member.network.get_parameter(first).requires_grad_(False)
+    before = frozen.clone()
+    optimizer = OPTIMIZERS["momentum"](p for p in member.parameters() if p.requires_grad)
+    with retraining(member, optimizer):
+        run(member, optimizer, BATCHES)
+    assert torch.equal(frozen, before)
+    assert not bool(pruned_weights(member).any())
+    with (
+        pytest.raises(InputError, match=f"'{first}', which is frozen"),
+        retraining(member, optimizer, PRIOR),
+    ):
+        pass

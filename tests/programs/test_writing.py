@@ -10,13 +10,17 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import nn
 
+from sparsemble.ensemble import Ensemble
 from sparsemble.errors import CorruptFileError, InputError
-from sparsemble.members import tensors_of
+from sparsemble.members import Member, tensors_of
 from sparsemble.programs import Blueprint, Graph, Held, InputRange, Own, Program, Ref, Step
 from sparsemble.programs.graph import Constant
 from sparsemble.programs.writing import blueprint_from_json, blueprint_to_json
 from sparsemble.structure import Size
+from sparsemble.tasks import Classification
+from sparsemble.tracing import describe
 from zoo import CASES
 from zoo.traced import difference, traced
 
@@ -178,7 +182,7 @@ DAMAGE: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
         graph("steps", [["a", "aten.relu.default", [], {}, ""]] * 1_000_000),
         "1000000 steps is too long",
     ),
-    "tensor with a blank": (argument({"tensor": "a b"}), NONE),
+    "tensor with a tab": (argument({"tensor": "a\tb"}), NONE),
     "tensor with a quote": (argument({"tensor": "a'; import os; '"}), NONE),
     "tensor with a slash": (argument({"tensor": "../weight"}), NONE),
     "tensor without a name": (argument({"tensor": ""}), NONE),
@@ -202,9 +206,9 @@ DAMAGE: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "unknown outputs": (graph("outputs", {"value": "ghost"}), NONE),
     "parameter with a quote": (entry("parameters", ["0.weight'"]), "impossible name"),
     "parameter is a number": (entry("parameters", [0]), UNREADABLE),
-    "alias with a blank": (entry("aliases", [["0.weight", "a b"]]), "impossible name"),
+    "alias with a tab": (entry("aliases", [["0.weight", "a\tb"]]), "impossible name"),
     "alias of three": (entry("aliases", [["a", "b", "c"]]), UNREADABLE),
-    "tensor of an impossible name": (entry("tensors", ["a b"]), "impossible name"),
+    "tensor of an impossible name": (entry("tensors", ["a..b"]), "impossible name"),
     "condition that is code": (entry("conditions", [["eval", 1]]), "which is none"),
     "condition on an unknown length": (entry("conditions", [["<=", 2, "ghost"]]), "which is none"),
     "condition that is a word": (entry("conditions", ["import os"]), "which is none"),
@@ -238,3 +242,23 @@ def test_other_numbers_of_inputs_than_the_networks_are_refused() -> None:
     x = torch.zeros(3, 6)
     with pytest.raises(InputError, match="2 inputs were given to a network of 1"):
         found.program(x, x)
+
+
+def test_a_part_may_be_called_by_several_words_and_not_with_quotation_marks(tmp_path) -> None:
+    class Named(nn.Module):
+        def __init__(self, name: str) -> None:
+            super().__init__()
+            self.parts = nn.ModuleDict({name: nn.Linear(4, 5)})
+            self.last, self.name = nn.Linear(5, 3), name
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.last(self.parts[self.name](x).relu())
+
+    inputs = torch.randn(3, 4)
+    found = describe(Named("layer one"), inputs)
+    member = Member.dense(found.program, found.layout)
+    Ensemble([member], Classification(num_classes=3)).save(tmp_path)
+    loaded = Ensemble.load(tmp_path)
+    assert difference(loaded[0](inputs), member.eval()(inputs)) == 0
+    with pytest.raises(InputError, match="a name that no file could keep"):
+        describe(Named("it's"), inputs)

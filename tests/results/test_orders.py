@@ -10,11 +10,12 @@ import pytest
 
 from scenarios import LONG, QUICK, is_free, wait_until
 from small_runs import saved_ensemble
+from sparsemble.engines.places import files_in
 from sparsemble.errors import DivergedError, InputError
 from sparsemble.processes.interrupts import StopRequest
 from sparsemble.recipes import load_recipe
 from sparsemble.results import read_result, run_recipe
-from sparsemble.results.orders import Order, make_runs
+from sparsemble.results.orders import Order, _patterns, make_runs
 
 pytestmark = pytest.mark.slow
 
@@ -98,3 +99,11 @@ def test_a_divergence_over_there_is_what_comes_of_the_run(processes, tmp_path):
     (outcome,) = made(processes, tmp_path, Order(recipe, "run"))
     assert isinstance(outcome, DivergedError)
     assert "lower the learning rate" in str(outcome)
+
+
+def test_files_of_a_run_whose_name_holds_brackets_are_sent(tmp_path):
+    order = Order(load_recipe("digits"), "point-hidden[64, 32]")
+    kept = tmp_path / order.folder / "chain" / "0000" / "checkpoint.safetensors"
+    kept.parent.mkdir(parents=True)
+    kept.write_bytes(b"state")
+    assert list(files_in(tmp_path, _patterns([order])).values()) == [b"state"]

@@ -32,12 +32,10 @@ def run(compute: Callable, script: Callable, **how) -> None:
 
     async def whole() -> None:
         batching = Batching(compute, **how)
-        running = asyncio.create_task(batching.run())
         try:
             await script(batching)
         finally:
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
+            await batching.stop()
 
     asyncio.run(whole())
 
@@ -137,3 +135,31 @@ def test_whoever_has_gone_is_not_computed_for():
 
     run(counting, script)
     assert counting.batches == [[0], [2]]
+
+
+def test_what_is_asked_after_a_stop_or_in_another_loop_is_answered():
+    counting = Counting()
+    counting.gate.set()
+    batching = Batching(counting)
+
+    async def asked_twice() -> list[int]:
+        first = await batching.ask(1)
+        await batching.stop()
+        return [first, await batching.ask(2)]
+
+    assert asyncio.run(asked_twice()) == [2, 4]
+    assert asyncio.run(asyncio.wait_for(batching.ask(3), timeout=10)) == 6
+
+
+def test_nobody_waits_for_ever_when_it_stops():
+    counting = Counting()
+
+    async def script(batching):
+        tasks = await asking(batching, [0]) + await asking(batching, [1, 2])
+        threading.Timer(0.2, counting.gate.set).start()  # it waits for what is being computed
+        await batching.stop()
+        gone = asyncio.gather(*tasks, return_exceptions=True)
+        for found in await asyncio.wait_for(gone, timeout=10):
+            assert isinstance(found, asyncio.CancelledError)
+
+    run(counting, script)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import datetime
 import functools
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import torch
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from deployed_kinds import FEATURES, KINDS, classes, members, numbers, text
@@ -349,3 +351,13 @@ def test_nothing_of_the_page_comes_from_elsewhere_or_from_names(serving):
         assert part.status_code == 200
         assert "innerHTML" not in part.text
         assert "http" not in part.text.replace("HTTP", "")
+
+
+def test_a_service_may_be_mounted_in_another_application():
+    whole = FastAPI()
+    whole.mount("/model", service_of(kind("classes"), "small"))
+    client = TestClient(whole)
+    with ThreadPoolExecutor(1) as thread:
+        rows = {"rows": ROWS[:2].tolist()}
+        answer = thread.submit(client.post, "/model/predict", json=rows).result(timeout=30)
+    assert answer.status_code == 200

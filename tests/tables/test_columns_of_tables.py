@@ -324,3 +324,10 @@ def test_texts_that_only_end_like_a_number_stay_as_they_are():
     assert set(names) < set(data.feature_names)
     places = [data.feature_names.index(name) for name in names]
     assert torch.equal(data.inputs[:4, places], torch.eye(4))
+
+
+def test_numbers_of_many_digits_are_no_other_category():
+    column = CategoryColumn(name="code", categories=("9007199254740992", "9007199254740994"))
+    with pytest.raises(InputError, match="'9007199254740993', which was not in the table"):
+        encoded([column], {"code": ["9007199254740993"]})
+    assert encoded([column], {"code": ["9007199254740994"]}).tolist() == [[0.0, 1.0]]

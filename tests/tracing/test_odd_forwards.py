@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -292,3 +294,32 @@ def test_what_is_repeated_for_every_example_and_head_has_the_right_size() -> Non
     network, inputs = Gathered(), torch.randn(3, 6, 8)
     program = describe(network, inputs).program.eval()
     torch.testing.assert_close(program(inputs), network(inputs))
+
+
+@pytest.mark.parametrize("draw", [random.random, np.random.rand])
+def test_chance_from_elsewhere_than_torch_is_refused(draw: Callable[[], float]) -> None:
+    class Dropped(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.last = nn.Linear(8, 16), nn.Linear(16, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            h = self.first(x)
+            return self.last(h.relu() if self.training and draw() < 0.5 else h)
+
+    with pytest.raises(InputError, match="draws from Python's random or from NumPy"):
+        describe(Dropped(), torch.randn(3, 8))
+
+
+def test_the_first_input_may_be_a_number() -> None:
+    class Scaled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.last = nn.Linear(8, 16), nn.Linear(16, 3)
+
+        def forward(self, scale: Tensor, x: Tensor) -> Tensor:
+            return self.last(self.first(x * scale).relu())
+
+    network, scale, inputs = Scaled(), torch.tensor(2.0), torch.randn(3, 8)
+    found = describe(network, scale, inputs)
+    torch.testing.assert_close(found.program(scale, inputs), network(scale, inputs))

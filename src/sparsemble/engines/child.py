@@ -28,16 +28,22 @@ class _ToStarter:
     @property
     def made(self) -> bool:
         """Was this job asked to stop? That is all that the starter says during a job."""
-        self.is_asked = self.is_asked or bool(select.select([self._connection], [], [], 0)[0])
+        self.is_asked = self.is_asked or self._connection.poll(0)
         return self.is_asked
 
     def tell(self, what: Any) -> None:
         """Send it, unless that would have to wait; without a starter it is time to stop."""
         try:
-            if select.select([], [self._connection], [], 0)[1]:
+            if self._is_free():
                 self._connection.send_bytes(packed(("told", what)))
         except OSError:
             self.is_asked = True
+
+    def _is_free(self) -> bool:
+        """Would sending not have to wait? `select` knows no descriptors above 1023."""
+        writing = select.poll()
+        writing.register(self._connection, select.POLLOUT)
+        return any(event & select.POLLOUT for _, event in writing.poll(0))
 
     def receive(self, number: int, frame: FrameType | None) -> None:
         """A signal asks to stop, too."""

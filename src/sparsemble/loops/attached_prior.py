@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from sparsemble.errors import InputError
 from sparsemble.loops.binding import Binding
 from sparsemble.loops.hooks import before_update, unwrapped
 from sparsemble.loops.laid_out import Description, LaidOut
@@ -36,6 +37,11 @@ class AttachedPrior:
     ) -> None:
         optimizer = unwrapped(optimizer)
         self._binding = Binding(network, "the prior")
+        if frozen := [name for name in layout.weights if name not in self._binding.parameters]:
+            raise InputError(
+                f"the prior is over {frozen[0]!r}, which is frozen (requires_grad = False): let it "
+                "learn, or describe the network with it frozen, which leaves it out"
+            )
         self._weights = {name: self._binding.parameters[name] for name in layout.weights}
         self._binding.check_moved_by(optimizer, layout.weights)
         self._bound = prior.bind(layout, self._binding.parameters, sizes=sizes)

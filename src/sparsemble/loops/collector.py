@@ -103,8 +103,8 @@ class Collector:
             means = zip(self._binding.parameters, self._mean.value(), strict=True)
             tensors |= {name: mean.cpu() for name, mean in means if name in tensors}
             self._mean.begin(max(self.steps, self._burn_in))
-        for name, tensor in tensors.items():
-            if not bool(tensor.isfinite().all()):
+        for name in self._binding.parameters:  # buffers may hold infinities
+            if name in tensors and not bool(tensors[name].isfinite().all()):
                 raise DivergedError(
                     f"step {self.steps}: {name!r} is not finite any more; lower the learning rate "
                     "or the temperature, or clip the gradients"

@@ -32,9 +32,11 @@ def retraining(
     """
     optimizer = unwrapped(optimizer)
     binding = Binding(member.network, "the optimiser")
-    binding.check_moved_by(optimizer, member.masks)
-    weights = [binding.parameters[name] for name in member.masks]
-    masks = [mask.to(own) for mask, own in zip(member.masks.values(), weights, strict=True)]
+    # What is frozen does not move.
+    learning = {name: own for name, own in member.masks.items() if name in binding.parameters}
+    binding.check_moved_by(optimizer, learning)
+    weights = [binding.parameters[name] for name in learning]
+    masks = [mask.to(own) for mask, own in zip(learning.values(), weights, strict=True)]
 
     def mask_weights() -> None:
         binding.check()

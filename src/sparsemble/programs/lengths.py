@@ -51,14 +51,24 @@ def written(expression: Expression) -> str:
 
     >>> written(("<=", ("//", "length 1", 2), 8))
     'length 1 // 2 <= 8'
+    >>> written(("==", ("%", ("+", 1, "length 1"), 4), 0))
+    '(1 + length 1) % 4 == 0'
     """
     if not isinstance(expression, tuple):
         return str(expression)
     name, *terms = expression
     words = [
-        f"({written(t)})" if isinstance(t, tuple) and len(t) > 3 else written(t) for t in terms
+        f"({written(t)})" if isinstance(t, tuple) and _binds(str(name), str(t[0])) else written(t)
+        for t in terms
     ]
     return f"{name} {words[0]}" if len(words) == 1 else f" {name} ".join(words)
+
+
+def _binds(outer: str, inner: str) -> bool:
+    """Would the operation within be read as part of the one around it?"""
+    if outer in ("and", "or"):
+        return inner in ("and", "or")
+    return outer in ("*", "//", "%", "max", "min", "not") or inner in ("and", "or", "max", "min")
 
 
 def numbers(expression: Expression) -> Iterator[int]:

@@ -31,7 +31,7 @@ _MOST_NUMBERS = 2**28
 _END = 2**63 - 1
 """What slices are written with that go to the end."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_PART = r"[^.\s'\"\\\x00-\x1f]+"
+_PART = r"[^.'\"\\\x00-\x1f\x7f-\x9f\u2028\u2029]+"
 _TENSOR = re.compile(rf"{_PART}(\.{_PART})*")
 _GROWING_WORDS = """
     zeros ones full empty rand randn randint eye arange linspace new_zeros new_ones new_full
@@ -52,6 +52,15 @@ _TORCH = {
     for name in dir(torch)
     if isinstance(getattr(torch, name), torch.dtype | torch.layout | torch.memory_format)
 }
+
+
+def is_name(name: str) -> bool:
+    """Can a tensor of a program be called so, in a file?
+
+    >>> is_name("blocks.first one.weight"), is_name("it's.weight")
+    (True, False)
+    """
+    return _TENSOR.fullmatch(name) is not None
 
 
 def blueprint_to_json(blueprint: Blueprint) -> dict[str, Any]:
@@ -83,7 +92,7 @@ def blueprint_from_json(fields: Mapping[str, Any], spaces: Collection[str]) -> B
             *fields["parameters"],
             *(name for pair in fields["aliases"] for name in pair),
         ]
-        if not all(_TENSOR.fullmatch(name) for name in names):
+        if not all(map(is_name, names)):
             raise CorruptFileError("a program has a tensor of an impossible name")
         return Blueprint(
             training=_graph_from_json(fields["training"], spaces),
@@ -228,7 +237,7 @@ def _from_json(argument: Any, known: Collection[str], spaces: Collection[str]) -
     match kind:
         case "value" if value in known:
             return Ref(value)
-        case "tensor" if _TENSOR.fullmatch(value):
+        case "tensor" if is_name(value):
             return Held(value)
         case "own" if value in ("dtype", "device"):
             return Own(value)

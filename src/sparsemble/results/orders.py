@@ -6,6 +6,7 @@ it loads its data there.
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -88,7 +89,7 @@ def make_runs(
 
 def _patterns(batch: Sequence[Order]) -> list[str]:
     folders = {name for order in batch for name in (order.folder, order.samples)}
-    return [f"{name}/**/*" for name in sorted(filter(None, folders))]
+    return [f"{glob.escape(name)}/**/*" for name in sorted(filter(None, folders))]
 
 
 def _make(shared: _Shared, task: tuple[list[Order], Files], line: Line) -> tuple[list[Made], Files]:

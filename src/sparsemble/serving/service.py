@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict
@@ -47,10 +46,8 @@ def service_of(
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        running = asyncio.create_task(batching.run())
         yield
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
+        await batching.stop()
 
     app = FastAPI(
         title="sparsemble",

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from sparsemble.errors import InputError
 from sparsemble.settings import Names, Settings
-from sparsemble.tables.cells import TRUTHS, WORDS, Cells, Countable, day, number, plain
+from sparsemble.tables.cells import EXACT, TRUTHS, WORDS, Cells, Countable, day, number, plain
 
 Unseen = Literal["refuse", "ignore"]
 _READERS: dict[str, Callable[[str], float | None]] = {
@@ -173,7 +173,7 @@ def places_of(cells: Cells, known: tuple[str, ...], source: str, remedy: str | N
 def _canonical(text: str) -> str:
     """The same text for every way to write a number, or true and false."""
     value = number(text)
-    if value is not None:
+    if value is not None and abs(value) < EXACT:  # larger ones are told apart by their digits
         return plain(value)
     return text.lower() if text.lower() in TRUTHS else text
 

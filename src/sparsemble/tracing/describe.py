@@ -13,6 +13,8 @@ from sparsemble.caller_modes import in_own_modes
 from sparsemble.errors import InputError
 from sparsemble.programs import Blueprint, InputRange, Program
 from sparsemble.programs.program import paths_of
+from sparsemble.programs.tensors import tensors_of
+from sparsemble.programs.writing import is_name
 from sparsemble.structure import Layout, Slot, Space
 from sparsemble.tracing.captured import Captured, capture
 from sparsemble.tracing.checking import (
@@ -106,6 +108,11 @@ def trace(
     _check_inputs(leaves)
     if empty := [name for name, p in network.named_parameters() if p.is_meta]:
         raise InputError(f"the weights ({empty[0]}, …) are on the meta device: give them numbers")
+    if odd := [name for name in tensors_of(network) if not is_name(name)]:
+        raise InputError(
+            f"the network holds {odd[0]!r}, a name that no file could keep: call its parts without "
+            "quotation marks, backslashes and line breaks"
+        )
     check_layers(network)
     evaluating, training = _captured(network, inputs, named)
     walk, other_walk = _walked(evaluating, leaves, examples), _walked(training, leaves, examples)

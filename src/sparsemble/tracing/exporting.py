@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import random
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -11,6 +12,7 @@ from contextlib import contextmanager, redirect_stderr
 from io import StringIO
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
@@ -119,8 +121,12 @@ def _whatever_is_drawn(exported: Callable[[], ExportedProgram]) -> ExportedProgr
 
     Networks with LayerDrop draw one for every layer, also where no layer is ever left out.
     """
+    before = random.getstate(), _numpy_state()
     try:
-        return exported()
+        program = exported()
+        if (random.getstate(), _numpy_state()) != before:
+            raise _OtherChanceError
+        return program
     except Exception as error:
         if not _is_about_data(error):
             raise
@@ -136,8 +142,18 @@ def _whatever_is_drawn(exported: Callable[[], ExportedProgram]) -> ExportedProgr
         return low
 
 
+def _numpy_state() -> bytes:
+    """Where NumPy's global stream of random numbers is."""
+    _, keys, *place = np.random.get_state(legacy=True)  # noqa: NPY002 (the one networks use)
+    return np.asarray(keys).tobytes() + repr(place).encode()
+
+
 class _ChanceError(Exception):
     """Chance decides what is computed."""
+
+
+class _OtherChanceError(Exception):
+    """Numbers are drawn that no program can draw anew."""
 
 
 class _ManyQuestionsError(BaseException):
@@ -184,6 +200,11 @@ def _why(network: nn.Module, error: Exception) -> str:
     name = type(network).__name__
     text = str(error)
     first = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    if isinstance(error, _OtherChanceError):
+        return (
+            f"{name} cannot be traced: it draws from Python's random or from NumPy, once for all "
+            "that is learned: draw from torch instead"
+        )
     if isinstance(error, _ChanceError):
         return (
             f"{name} cannot be traced: chance decides which of its layers are computed in "

@@ -49,7 +49,8 @@ class Walk:
         self.captured = captured
         self.tensors = captured.tensors
         self.atoms = Atoms()
-        self.batch = len(inputs[0]) if examples is None else examples
+        lengths = (len(own) for own in inputs if own.ndim)
+        self.batch = next(lengths, 1) if examples is None else examples
         self.values: dict[fx.Node, Any] = {}
         self.uses: list[Use] = []
         self.grouped: list[Grouped] = []
