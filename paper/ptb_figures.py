@@ -1,4 +1,7 @@
-"""Figures 4a, 4b and 5 of what has been run: result files and, for Figure 5, saved ensembles."""
+"""Figures 4a, 4b and 5 of what has been run, and what shedding saves along a chain.
+
+They are drawn from result files; Figure 5 needs saved ensembles, shedding the trace of its run.
+"""
 
 from __future__ import annotations
 
@@ -42,6 +45,7 @@ def figures(size: SizeName, out: Path, work: Path) -> dict[str, str | None]:
         "figure4a": _along_learning(size, found, work),
         "figure4b": _by_number(size, found, out),
         "figure5": _patterns(size, work),
+        "shedding": _shedding(size, work),
     }
     return {
         f"ptb-{size}-{name}.svg": None if chart is None else chart_file(chart)
@@ -77,8 +81,10 @@ def _courses(
 
 
 def _run_folders(row: str, size: SizeName, work: Path) -> list[Path]:
+    """The runs of a row, those that are finished first."""
     folders = sorted(work.glob(f"{recipe_name(row, size)}-seed*"))
-    return [folder for folder in folders if RunFolder(folder).is_begun]
+    begun = [folder for folder in folders if RunFolder(folder).is_begun]
+    return sorted(begun, key=lambda folder: not RunFolder(folder).result.exists())
 
 
 def _by_number(size: SizeName, results: Mapping[str, Sequence[Result]], out: Path) -> Markup | None:
@@ -151,6 +157,31 @@ def _patterns(size: SizeName, work: Path) -> Markup | None:
             shown[grouping] = [p for p in pictures if p.tiles == _GATES]
     ordered = {title: shown[key] for key, title in GROUPINGS.items() if key in shown}
     return _picture(ordered) if ordered else None
+
+
+def _shedding(size: SizeName, work: Path) -> Markup | None:
+    """What an epoch costs along the first chain that shed units, beside its first epoch."""
+    for folder in _run_folders("shedding", size, work):
+        history = RunFolder(folder).chain.history()
+        if not history.sheds:
+            continue
+        first, epochs = history.epochs[0], [record.epoch for record in history.epochs]
+        flops = tuple(record.flops / first.flops for record in history.epochs)
+        seconds = tuple(record.seconds / first.seconds for record in history.epochs)
+        left = history.sheds[-1]
+        return line_chart(
+            "What an epoch costs as units leave the chain, the first = 1",
+            f"Of the whole network's FLOPs {left.flops:.2f} are left after epoch {left.epoch}.",
+            epochs,
+            [
+                Line("FLOPs", flops, 0, label="FLOPs", joined=True),
+                Line("seconds", seconds, 1, label="seconds", joined=True),
+            ],
+            x_label="Epoch",
+            y_label="Beside the first",
+            low=0.0,
+        )
+    return None
 
 
 def _picture(patterns: Mapping[str, Sequence[MatrixPictures]]) -> Markup:

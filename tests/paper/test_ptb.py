@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from paper import ptb, ptb_estimate, ptb_tables
+from paper import ptb, ptb_estimate, ptb_figures, ptb_tables
 from paper.figure4b import curves_of, figure_table, measure_curves, read_curves, write_curves
 from paper.recipes import paper_recipe
 from sparsemble.data import grammar
+from sparsemble.priors import GroupSparse
 from sparsemble.search.jobs import Job, Workplace, chain_key, run_jobs
 
 pytestmark = pytest.mark.slow
@@ -234,6 +235,16 @@ def test_figures_are_drawn_of_what_has_been_run(tmp_path, command):
     assert "Tied weights" not in third  # that was not run
     code, _, err = command(*arguments, "--work", tmp_path / "elsewhere")
     assert "figure5.svg: not drawn" in err
+
+
+def test_what_shedding_saves_is_drawn_of_a_run_that_shed(tmp_path):
+    assert ptb_figures.figures("small", tmp_path, tmp_path)["ptb-small-shedding.svg"] is None
+    strong = tiny("shedding").model_copy(update={"prior": GroupSparse(penalty=0.001)})
+    job = Job(strong, tmp_path / "ptb-small-shedding-seed0.json")
+    assert len(list(run_jobs([job], Workplace(tmp_path)))) == 1
+    drawn = ptb_figures.figures("small", tmp_path, tmp_path)["ptb-small-shedding.svg"]
+    assert "Of the whole network" in drawn
+    assert "seconds" in drawn
 
 
 @pytest.mark.parametrize("size", ["small", "medium", "large"])

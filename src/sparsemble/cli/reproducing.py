@@ -159,7 +159,10 @@ def ptb(
     into: Into = None,
     pictures: Annotated[
         Path | None,
-        typer.Option("--pictures", help="Draw Figures 4a, 4b and 5 in this folder, as SVG files."),
+        typer.Option(
+            "--pictures",
+            help="Draw Figures 4a, 4b and 5 in this folder, as SVG files, and what shedding saves.",
+        ),
     ] = None,
     data: DataFolder = None,
     threads: Threads = None,
