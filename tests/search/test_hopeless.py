@@ -60,3 +60,15 @@ def test_where_more_is_better_less_is_hopeless(results):
     turned = [result.model_copy(update={"metrics": metrics}) for result in results]
     assert is_hopeless(record(6, 0.29), RECIPE, turned)
     assert not is_hopeless(record(6, 0.31), RECIPE, turned)
+
+
+def test_the_log_score_decides_where_all_have_one(results):
+    def scored(result: Result, score: float) -> Result:
+        learning = [replace(own, log_score=score) for own in result.learning]
+        return result.model_copy(update={"learning": learning})
+
+    known = [scored(result, 1.0) for result in results]
+    best = replace(record(6, 0.9), log_score=0.5)  # of the worst error
+    assert not is_hopeless(best, RECIPE, known)
+    assert is_hopeless(replace(best, together=0.0, log_score=1.5), RECIPE, known)
+    assert is_hopeless(best, RECIPE, [*known[:-1], results[-1]])  # one is older

@@ -7,6 +7,7 @@ import torch
 import sparsemble
 from sparsemble.errors import InputError
 from sparsemble.tables import CategoryColumn, NumberColumn, TableEncoding, TargetColumn, as_frame
+from sparsemble.tables.cells import day
 
 TABLE = {
     "age": [20.0, None, 40.0, 30.0],
@@ -127,7 +128,8 @@ def test_the_guess_can_be_overridden():
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        (3, "target = 3: give a list of columns"),
+        (3, "target = 3: give a list of columns, as target=['3']"),
+        ([3], "target holds 3: give the names of columns, which are texts"),
         ([], "say which column is to be predicted (target): x, y"),
         (["x", "x"], "name each column once"),
     ],
@@ -331,3 +333,7 @@ def test_numbers_of_many_digits_are_no_other_category():
     with pytest.raises(InputError, match="'9007199254740993', which was not in the table"):
         encoded([column], {"code": ["9007199254740993"]})
     assert encoded([column], {"code": ["9007199254740994"]}).tolist() == [[0.0, 1.0]]
+
+
+def test_a_day_before_all_years_elsewhere_is_no_date():
+    assert day("0001-01-01T00:00:00+14:00") is None

@@ -9,7 +9,8 @@ import torch
 
 import sparsemble
 from sparsemble.errors import InputError
-from sparsemble.tables import read_frame
+from sparsemble.tables import NumberColumn, TableEncoding, read_frame
+from sparsemble.tables.streams import read_frames
 
 CSV = """age,zip,since,y
 30,01234,2020-01-02,no
@@ -156,3 +157,13 @@ def test_the_target_must_be_said_and_be_there(tmp_path):
         sparsemble.read_table(path)
     with pytest.raises(InputError, match=r"no column 'sinse' to be predicted; did you mean 'sin"):
         sparsemble.read_table(path, target="sinse")
+
+
+def test_columns_of_arrays_that_share_a_name_are_refused(tmp_path):
+    path = tmp_path / "t.npz"
+    np.savez(path, **{"x": np.zeros((3, 2)), "x 0": np.ones(3)})
+    with pytest.raises(InputError, match="two columns are called 'x 0'"):
+        read_frame([path])
+    columns = TableEncoding(columns=[NumberColumn(name="x 0"), NumberColumn(name="x 1")])
+    with pytest.raises(InputError, match="two columns are called 'x 0'"):
+        list(read_frames(path, columns, targets=False))

@@ -76,7 +76,8 @@ class Monitor(Callback):
 
     def _record(self, sample: Sample, own: Tensor, targets: Tensor, name: str) -> SampleRecord:
         metric = self._task.metrics[0].key
-        together = torch.cat([*(evidence for _, evidence in self._known), own])
+        all_of_them = torch.cat([*(evidence for _, evidence in self._known), own])
+        together = figures_of(self._task, all_of_them, targets)
         return SampleRecord(
             stage=self._stage,
             chain=sample.chain,
@@ -85,7 +86,8 @@ class Monitor(Callback):
             metric=metric,
             on=name,
             alone=figures_of(self._task, own, targets)[metric],
-            together=figures_of(self._task, together, targets)[metric],
+            together=together[metric],
+            log_score=together.get(self._task.log_score),
         )
 
     def rolled_back(self, rollback: Rollback, save: Callable[[], ChainState]) -> None:

@@ -34,7 +34,8 @@ _KINDS: dict[str, type[Record]] = {
 def as_line(record: Record) -> str:
     """A record with its checksum."""
     kind = next(name for name, known in _KINDS.items() if isinstance(record, known))
-    text = json.dumps({"kind": kind, **_without_nan(asdict(record))})
+    said = {key: value for key, value in asdict(record).items() if value is not None}
+    text = json.dumps({"kind": kind, **_without_nan(said)})
     return f"{_checksum(text)} {text}\n"
 
 

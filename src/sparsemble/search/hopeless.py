@@ -1,7 +1,8 @@
 """When a trial is hopeless: its chains do worse than those of most trials did at the same stage.
 
 Optuna's median rule, for runs of different lengths: the running ensemble is compared with the
-median of finished trials after the same share of their samples.
+median of finished trials after the same share of their samples, by what settings are chosen by: the
+task's log score.
 """
 
 from __future__ import annotations
@@ -34,10 +35,13 @@ def is_hopeless(
     if not isinstance(record, SampleRecord) or record.stage != "chain":
         return False
     share = share_of(record, recipe)
-    others = [figure for result in results if (figure := _figure_at(share, result)) is not None]
+    others = [other for result in results if (other := _record_at(share, result)) is not None]
     if share <= _BEGINNING or len(others) < _FEWEST:
         return False
-    middle = statistics.median(others)
+    scores = [other.log_score for other in others if other.log_score is not None]
+    if record.log_score is not None and len(scores) == len(others):
+        return record.log_score > statistics.median(scores)
+    middle = statistics.median(other.together for other in others)
     metric = next(own for own in results[0].metrics if own.key == record.metric)
     return record.together < middle if metric.better == "higher" else record.together > middle
 
@@ -48,8 +52,8 @@ def share_of(record: SampleRecord, recipe: Recipe) -> float:
     return min(record.members / every, 1.0)
 
 
-def _figure_at(share: float, result: Result) -> float | None:
+def _record_at(share: float, result: Result) -> SampleRecord | None:
     """How the ensemble of a finished trial did when it had such a share of its samples."""
     known = [record for record in result.learning if record.stage == "chain"]
     reached = int(share * len(known) + 1e-9)
-    return known[reached - 1].together if reached else None
+    return known[reached - 1] if reached else None

@@ -50,6 +50,9 @@ class SampleRecord:
     on: str
     alone: float
     together: float
+    log_score: float | None = None
+    """Of those together, lower being better: what settings are chosen by. Older records do not
+    say."""
 
 
 @dataclass(frozen=True)

@@ -164,7 +164,7 @@ def day(text: str) -> float | None:
         return None
     try:
         return _counted(datetime.datetime.fromisoformat(text))
-    except ValueError:
+    except (ValueError, OverflowError):  # a day that is before all years in UTC
         return None
 
 

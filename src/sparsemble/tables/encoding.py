@@ -125,9 +125,9 @@ class TableEncoding(Settings):
 
     def check_names(self, given: Sequence[str], source: str) -> None:
         """Are these the columns that were learned from, be it with some that are not read?"""
-        targets = {target.name for target in self.targets}
-        missing = [column.name for column in self.columns if column.name not in given]
-        unknown = [name for name in given if name not in targets.union(self._known)]
+        found, known = set(given), {target.name for target in self.targets}.union(self._known)
+        missing = [column.name for column in self.columns if column.name not in found]
+        unknown = [name for name in given if name not in known]
         if missing:
             near = difflib.get_close_matches(missing[0], unknown, n=1, cutoff=0.5) or [
                 name for name in unknown if name.lower() == missing[0].lower()

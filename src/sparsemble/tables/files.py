@@ -126,10 +126,11 @@ def _read_npz(path: Path) -> Any:
             array = arrays[name]
             if array.ndim not in (1, 2):
                 raise InputError(f"{path}: {name!r} of shape {array.shape} is not a column")
-            if array.ndim == 1:
-                found[name] = array
-            else:
-                found |= {f"{name} {k}": array[:, k] for k in range(array.shape[1])}
+            own = {name: array}
+            if array.ndim == 2:
+                own = {f"{name} {k}": array[:, k] for k in range(array.shape[1])}
+            check_different([*found, *own], path)
+            found |= own
     lengths = {name: len(array) for name, array in found.items()}
     if len(set(lengths.values())) > 1:
         odd = ", ".join(f"{length} of {name!r}" for name, length in lengths.items())

@@ -144,5 +144,7 @@ def _check_target(name: str, names: Sequence[str], source: str) -> None:
 
 def _listed(names: Sequence[str], what: str) -> tuple[str, ...]:
     if isinstance(names, str) or not isinstance(names, Sequence):
-        raise InputError(f"{what} = {names!r}: give a list of columns, as {what}=[{names!r}]")
+        raise InputError(f"{what} = {names!r}: give a list of columns, as {what}=[{str(names)!r}]")
+    if others := [name for name in names if not isinstance(name, str)]:
+        raise InputError(f"{what} holds {others[0]!r}: give the names of columns, which are texts")
     return tuple(names)

@@ -215,11 +215,13 @@ def _from_npz(file: Opened, wanted: Wanted) -> Iterator[Any]:
     if len({len(array) for array in arrays.values()}) > 1:
         odd = ", ".join(f"{len(array)} of {name!r}" for name, array in arrays.items())
         raise InputError(f"{path}: columns of different lengths ({odd})")
-    columns = {
-        own: (name, place)
+    named = [
+        (own, (name, place))
         for name, array in arrays.items()
         for own, place in _columns_of(name, array.shape)
-    }
+    ]
+    check_different([own for own, _ in named], path)
+    columns = dict(named)
     kept = wanted(list(columns))
     used = {columns[own][0]: arrays[columns[own][0]] for own in kept}
     streams = (array.parts(AT_ONCE) for array in used.values())
