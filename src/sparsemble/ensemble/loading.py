@@ -24,6 +24,7 @@ from sparsemble.layouts.known import rebuild_network
 from sparsemble.members import Member, load_tensors, tensors_of
 from sparsemble.members.member import Origin
 from sparsemble.programs import Blueprint, Program
+from sparsemble.programs.bounded import Bounded
 from sparsemble.programs.writing import blueprint_from_json
 from sparsemble.store import (
     RAISED_BY,
@@ -258,7 +259,8 @@ def _rebuilt_program(
     resized = layout.with_sizes(entry.units)
     program = Program(blueprint, tensors, resized.sizes).eval()
     try:  # only a run shows whether all arguments fit
-        seen = program.seen_(resized)
+        with Bounded():
+            seen = program.seen_(resized)
     except Exception as error:
         raise CorruptFileError(f"the program does not run: {error}") from None
     if not all(link.value is None or link.value in seen for link in resized.links):

@@ -18,6 +18,7 @@ import torch
 
 from sparsemble.errors import CorruptFileError
 from sparsemble.programs.blueprint import Blueprint, InputRange
+from sparsemble.programs.bounded import MOST_NUMBERS
 from sparsemble.programs.graph import Constant, Graph, Held, Own, Ref, Step, leaves
 from sparsemble.programs.lengths import OPERATIONS, Expression
 from sparsemble.programs.operations import operation
@@ -26,8 +27,6 @@ from sparsemble.structure import Size
 
 _MOST_STEPS = 100_000
 _LARGEST = 2**31
-_MOST_NUMBERS = 2**28
-"""In one tensor that is made from nothing: a program is tried out when it is loaded."""
 _END = 2**63 - 1
 """What slices are written with that go to the end."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -116,7 +115,7 @@ def _input_from_json(fields: Mapping[str, Any]) -> InputRange:
     shape = tuple(int(length) for length in fields["shape"])
     if fields["dtype"] not in _TORCH or not all(0 <= n < _LARGEST for n in shape):
         raise CorruptFileError(f"a program's input is described by {dict(fields)}")
-    if math.prod(shape) > _MOST_NUMBERS:
+    if math.prod(shape) > MOST_NUMBERS:
         raise CorruptFileError(f"a program's input of shape {shape} is too large")
     fixed = tuple((int(dim), int(length)) for dim, length in fields["fixed"])
     free = tuple((int(dim), str(name)) for dim, name in fields["free"])
@@ -198,7 +197,7 @@ def _check_numbers(what: str, arguments: list[Any]) -> None:
 def _check_sizes(what: str, arguments: tuple[Any, ...]) -> None:
     for own in arguments:
         lengths = [n for n in leaves(own) if type(n) is int and 0 < n < _END]
-        if math.prod(lengths) > _MOST_NUMBERS:
+        if math.prod(lengths) > MOST_NUMBERS:
             raise CorruptFileError(f"a program calls {what} with the absurd sizes {own}")
 
 
