@@ -259,6 +259,7 @@ def test_a_part_may_be_called_by_several_words_and_not_with_quotation_marks(tmp_
     member = Member.dense(found.program, found.layout)
     Ensemble([member], Classification(num_classes=3)).save(tmp_path)
     loaded = Ensemble.load(tmp_path)
-    assert difference(loaded[0](inputs), member.eval()(inputs)) == 0
+    with torch.no_grad():
+        assert difference(loaded[0](inputs), member.eval()(inputs)) == 0
     with pytest.raises(InputError, match="a name that no file could keep"):
         describe(Named("it's"), inputs)

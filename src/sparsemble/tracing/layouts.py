@@ -21,6 +21,7 @@ from sparsemble.tracing.naming import module_path
 from sparsemble.tracing.rectangles import owners
 from sparsemble.tracing.rules.recurrent import GATES
 from sparsemble.tracing.spaces import Spaces
+from sparsemble.tracing.uncounted import multiplied, uncounted_flops
 from sparsemble.tracing.uses import Stretch, Use
 from sparsemble.tracing.walk import Walk
 
@@ -46,12 +47,19 @@ def layout_of(walk: Walk, spaces: Spaces) -> Layout:
 
 def _add_fixed(walk: Walk, spaces: list[Space], slots: list[Slot]) -> None:
     """A space for the rows of weights of which nothing is known: they are pruned all the same."""
+
+    def add(weight: str, dim: int, reason: str) -> None:
+        size, name = walk.tensors[weight].shape[dim], f"rows of {weight}"
+        spaces.insert(0, Space(name, size, SpaceKind.FIXED, reason=reason))
+        slots.append(Slot(weight, dim, name, Role.PRODUCER))
+
     for use in walk.uses:
-        name, dim = f"rows of {use.weight}", use.makes.dim
-        if not any((s.parameter, s.dim) == (use.weight, dim) for s in slots):
-            size = walk.tensors[use.weight].shape[dim]
-            spaces.insert(0, Space(name, size, SpaceKind.FIXED, reason="of no regular pattern"))
-            slots.append(Slot(use.weight, dim, name, Role.PRODUCER))
+        if not any((s.parameter, s.dim) == (use.weight, use.makes.dim) for s in slots):
+            add(use.weight, use.makes.dim, "of no regular pattern")
+    known = {slot.parameter for slot in slots}
+    for name in multiplied(walk):
+        if name not in known and walk.tensors[name].ndim > 1 and walk.captured.learns(name):
+            add(name, 0, "multiplied in a way that no rule knows")
 
 
 def _outputs(walk: Walk) -> int:
@@ -159,4 +167,6 @@ def _products(walk: Walk, spaces: Spaces) -> list[UnitProduct]:
                 break
         name = f"{module_path(product.node)} product {number + 1}"
         found.append(UnitProduct(name, total, walk.batch))
+    if other := uncounted_flops(walk):
+        found.append(UnitProduct("products of no units", Size(other), walk.batch))
     return found
