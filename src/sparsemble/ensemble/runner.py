@@ -67,9 +67,8 @@ class Runner:
         """
         if is_captured():
             return self._called(inputs, then)
-        with OwnModes():
-            parts = [self._called(part, then) for part in self._parts(inputs)]
-            return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+        parts = self._parts(inputs)
+        return self._joined(parts, [then] * len(parts))
 
     def evidence(self, inputs: Inputs, targets: Tensor) -> Tensor:
         """The members' evidence for inputs whose answers are known, which it may depend on."""
@@ -77,11 +76,15 @@ class Runner:
         def then(outputs: Tensor, known: Tensor) -> Tensor:
             return self._task.evidence(outputs, known.to(outputs.device))
 
-        first, *others = self._parts(inputs)
-        if not others:
-            return self(inputs, partial(then, known=targets))
-        known = zip((first, *others), targets.split(len(first)), strict=True)
-        return torch.cat([self(part, partial(then, known=own)) for part, own in known], dim=1)
+        parts = self._parts(inputs)
+        known = [targets] if len(parts) == 1 else targets.split(len(parts[0]))
+        return self._joined(parts, [partial(then, known=own) for own in known])
+
+    def _joined(self, parts: Sequence[Inputs], thens: Sequence[Then]) -> Tensor:
+        """What is kept of the outputs for all parts, each in its own way."""
+        with OwnModes():
+            found = [self._called(part, then) for part, then in zip(parts, thens, strict=True)]
+        return found[0] if len(found) == 1 else torch.cat(found, dim=1)
 
     def _parts(self, inputs: Inputs) -> list[Inputs]:
         """The inputs, as many in each part as are computed at a time."""

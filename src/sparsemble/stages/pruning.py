@@ -40,9 +40,10 @@ class Share(NamedTuple):
         """Does it leave such a network a unit in every layer, and weights beside its biases?"""
         if self.bytes is not None and self.bytes < BYTES_EACH * (dense.biases + 1):
             return False
-        parameters = dict(dense.network.named_parameters())
-        least = least_flops(parameters, dense.layout)
-        return self.flops is None or self.flops * dense.cost.flops >= least
+        if self.flops is None:
+            return True
+        least = least_flops(dict(dense.network.named_parameters()), dense.layout)
+        return self.flops * dense.cost.flops >= least
 
 
 class PruneSettings(Settings):

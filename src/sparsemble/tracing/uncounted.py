@@ -40,7 +40,7 @@ def multiplied(walk: Walk) -> list[str]:
 def _is_product(node: fx.Node) -> bool:
     name = operation_name(node) if node.op == "call_function" else ""
     known = name in _OTHERS or name.removesuffix("_cell") in GATES
-    return known or any(word in name for word in _WORDS)
+    return known or ("attention" not in name and any(word in name for word in _WORDS))
 
 
 def uncounted_flops(walk: Walk) -> int:
@@ -62,7 +62,7 @@ def _flops(walk: Walk, node: fx.Node) -> int:
     if name == "bilinear":
         first, _, weight, *_ = _numbers(walk, node.args)
         return int(2 * weight.numel() * (first.numel() // first.shape[-1]))
-    if not any(word in name for word in _WORDS) or "attention" in name:
+    if not _is_product(node):
         return 0
     assert callable(node.target)
     with FlopCounterMode(display=False) as counter:
