@@ -19,12 +19,12 @@ from sparsemble.data.opening import can_be_read_again
 from sparsemble.data.rows import Rows, is_number, read_rows
 from sparsemble.data.targets import IGNORED, as_targets, check_labels
 from sparsemble.errors import InputError
-from sparsemble.modes import is_captured
 from sparsemble.pages.blocks import Section
 from sparsemble.settings import Names
 from sparsemble.tasks.example_training import ExampleTraining
 from sparsemble.tasks.examples import ExampleTask
-from sparsemble.tasks.positions import are_classes_first, mean_loss, ratios, summed
+from sparsemble.tasks.labels import ExampleLabels, Labels
+from sparsemble.tasks.positions import PositionLabels, are_classes_first
 from sparsemble.tasks.scoring import Score
 from sparsemble.tasks.task import Evaluation, Metric, Predictor, Training
 from sparsemble.tasks.trying import outputs_of
@@ -122,6 +122,13 @@ class Classification(ExampleTask):
         """Has an example one class, rather than one for each of its positions?"""
         return self.target_dims == 0
 
+    @property
+    def labels(self) -> Labels:
+        """Where the classes of examples are."""
+        if self.is_per_example:
+            return ExampleLabels()
+        return PositionLabels(self.target_dims, bool(self.classes_first), self.ignore)
+
     def completed(self, data: Dataset, outputs: int | None) -> Self:
         """With the classes of the data."""
         names = data.class_names or ()
@@ -194,10 +201,7 @@ class Classification(ExampleTask):
                 f"{source}: the data has a class {strange[0]!r}, the ensemble {', '.join(known)}"
             )
         indices = torch.tensor([known.index(name) for name in own])
-        if self.is_per_example:
-            return indices[data.targets]
-        counted = data.targets != self.ignore
-        return torch.where(counted, indices[data.targets.where(counted, 0)], self.ignore)
+        return self.labels.renamed(data.targets, indices)
 
     def for_labels_in(self, path: Path) -> Self:
         """Classes whose names are numbers are meant by name if all labels of a file are names.
@@ -246,50 +250,27 @@ class Classification(ExampleTask):
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Mean cross-entropy, over examples or over the positions that count."""
-        if not self.is_per_example:
-            return mean_loss(self._classes_last(outputs), targets, self.ignore)
-        if outputs.ndim == 2:
-            return F.cross_entropy(outputs, targets)
-        wanted = targets.expand(outputs.shape[:2])
-        return F.cross_entropy(outputs.transpose(1, 2), wanted, reduction="none").mean(1)
+        return self.labels.loss(outputs, targets)
 
     def weight(self, targets: Tensor) -> float:
         """The examples, or the positions that count."""
-        counted = targets if self.is_per_example else targets[targets != self.ignore]
-        return float(counted.numel())
+        return float(self.labels.counted(targets).numel())
 
     def taught_loss(self, outputs: Tensor, prediction: Tensor) -> Tensor:
         """Cross-entropy with the predicted probabilities."""
-        if not self.is_per_example:
-            logs = self._classes_last(outputs).log_softmax(-1)
-            taught = (prediction * logs).flatten(logs.ndim - self.target_dims - 2).sum(-1)
-            return -taught / prediction.sum().clamp_min(1)
-        loss: Tensor = -(prediction * outputs.log_softmax(-1)).sum(-1).mean(-1)
-        return loss
+        return self.labels.taught_loss(outputs, prediction)
 
     def taught_part(self, prediction: Tensor, targets: Tensor) -> Tensor:
         """Probabilities, of positions that do not count none."""
-        if self.is_per_example:
-            return prediction
-        return prediction * (targets != self.ignore).unsqueeze(-1)
-
-    def _classes_last(self, outputs: Tensor) -> Tensor:
-        return outputs.movedim(-1 - self.target_dims, -1) if self.classes_first else outputs
+        return self.labels.taught_part(prediction, targets)
 
     def guess(self, batches: Batches) -> float:
         """Every class equally probable."""
         return math.log(self.sizes[1])
 
     def evidence(self, outputs: Tensor, targets: Tensor | None = None) -> Tensor:
-        """Probabilities, `(…, classes)`.
-
-        A stack computes them with the examples innermost; along that order it is ten times as fast.
-        """
-        if not self.is_per_example:
-            return self._classes_last(outputs).softmax(-1)
-        if is_captured():
-            return outputs.softmax(-1)
-        return outputs.transpose(-1, -2).softmax(-2).transpose(-1, -2)
+        """Probabilities, `(…, classes)`."""
+        return self.labels.probabilities(outputs)
 
     def mix(self, evidence: Tensor) -> Tensor:
         """The mean of the probabilities."""
@@ -318,28 +299,12 @@ class Classification(ExampleTask):
 
         Of positions the sums over an example's, and how many they are.
         """
-        if not self.is_per_example:
-            counted = targets != self.ignore
-            return summed(self._each(prediction[counted], targets[counted]), counted)
-        return self._each(prediction, targets)
-
-    def _each(self, prediction: Tensor, targets: Tensor) -> dict[str, Tensor]:
-        wide = prediction.double()
-        confidence, label = wide.max(-1)
-        correct = (label == targets).double()
-        picked = wide.gather(1, targets.unsqueeze(1)).squeeze(1)
-        place = (confidence * BINS).ceil().long().clamp(1, BINS) - 1
-        return {
-            "error": 1 - correct,
-            "nll": -picked.clamp_min(_TINY).log(),
-            "brier": (wide - F.one_hot(targets, wide.shape[-1])).square().sum(-1),
-            "ece": F.one_hot(place, BINS) * (correct - confidence).unsqueeze(1),
-        }
+        return self.labels.statistics(_measured, prediction, targets)
 
     def figures(self, means: Mapping[str, Tensor]) -> dict[str, float]:
         """The calibration error is the sum of the bins' gaps."""
-        means = means if self.is_per_example else ratios(means)
-        return super().figures({**means, "ece": means["ece"].abs().sum()})
+        found = self.labels.figures(means)
+        return super().figures({**found, "ece": found["ece"].abs().sum()})
 
     def diversity(self, evidence: Tensor) -> Tensor:
         """The probability that two different members give an example different labels."""
@@ -348,7 +313,7 @@ class Classification(ExampleTask):
             return evidence.new_zeros(evidence.shape[1])
         votes = F.one_hot(evidence.argmax(-1), evidence.shape[-1]).sum(0).double()
         differ: Tensor = 1 - (votes * (votes - 1)).sum(-1) / (members * (members - 1))
-        return differ if self.is_per_example else differ.flatten(1).mean(1)
+        return self.labels.of_examples(differ)
 
     def diversity_text(self, diversity: float, where: str) -> str:
         """As a share of the examples."""
@@ -367,8 +332,7 @@ class Classification(ExampleTask):
         """Shares of the classes, each counted once more than it occurs."""
         if not isinstance(training, Dataset):
             return None
-        known = training.targets
-        known = known if self.is_per_example else known[known != self.ignore]
+        known = self.labels.counted(training.targets)
         counts = torch.bincount(known, minlength=self.sizes[1]).double() + 1
         return (counts / counts.sum()).expand(1, *targets.shape, -1)
 
@@ -415,3 +379,17 @@ class Classification(ExampleTask):
 def _unnamed(count: int) -> tuple[str, ...]:
     """What classes are called that were given no names."""
     return tuple(map(str, range(count)))
+
+
+def _measured(prediction: Tensor, targets: Tensor) -> dict[str, Tensor]:
+    wide = prediction.double()
+    confidence, label = wide.max(-1)
+    correct = (label == targets).double()
+    picked = wide.gather(1, targets.unsqueeze(1)).squeeze(1)
+    place = (confidence * BINS).ceil().long().clamp(1, BINS) - 1
+    return {
+        "error": 1 - correct,
+        "nll": -picked.clamp_min(_TINY).log(),
+        "brier": (wide - F.one_hot(targets, wide.shape[-1])).square().sum(-1),
+        "ece": F.one_hot(place, BINS) * (correct - confidence).unsqueeze(1),
+    }

@@ -14,15 +14,90 @@ example is the unit that is drawn again.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from sparsemble.errors import InputError
+from sparsemble.tasks.labels import Labels, Statistics
 
-COUNTED = "positions"
+_COUNTED = "positions"
 """The statistic that counts an example's positions."""
+
+
+@dataclass(frozen=True)
+class PositionLabels(Labels):
+    """A class for every position of an example.
+
+    Args:
+        dims: Dimensions of an example's positions: of tokens 1, of pixels 2.
+        classes_first: Have outputs their classes before the positions, rather than last?
+        ignored: The target of positions that do not count.
+    """
+
+    dims: int
+    classes_first: bool
+    ignored: int
+
+    def counted(self, targets: Tensor) -> Tensor:
+        """All but those to be ignored."""
+        return targets[targets != self.ignored]
+
+    def renamed(self, targets: Tensor, indices: Tensor) -> Tensor:
+        """Looked up, where positions count."""
+        counted = targets != self.ignored
+        return torch.where(counted, indices[targets.where(counted, 0)], self.ignored)
+
+    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """The mean over the positions that count."""
+        logits = self._classes_last(outputs)
+        members = logits.shape[: logits.ndim - targets.ndim - 1]
+        wanted = targets.expand(*members, *targets.shape)
+        each = F.cross_entropy(
+            logits.flatten(0, -2), wanted.flatten(), ignore_index=self.ignored, reduction="none"
+        )
+        counted = (targets != self.ignored).sum().clamp_min(1)
+        return each.view(*members, -1).sum(-1) / counted
+
+    def taught_part(self, prediction: Tensor, targets: Tensor) -> Tensor:
+        """Of positions that do not count nothing."""
+        return prediction * (targets != self.ignored).unsqueeze(-1)
+
+    def taught_loss(self, outputs: Tensor, prediction: Tensor) -> Tensor:
+        """The mean over the positions that count, whose probabilities add up to 1."""
+        logs = self._classes_last(outputs).log_softmax(-1)
+        taught = (prediction * logs).flatten(logs.ndim - self.dims - 2).sum(-1)
+        return -taught / prediction.sum().clamp_min(1)
+
+    def probabilities(self, outputs: Tensor) -> Tensor:
+        """Of every position, `(…, examples, positions…, classes)`."""
+        return self._classes_last(outputs).softmax(-1)
+
+    def statistics(
+        self, measured: Statistics, prediction: Tensor, targets: Tensor
+    ) -> dict[str, Tensor]:
+        """Sums over the positions that count, and how many they are."""
+        counted = targets != self.ignored
+        owner = counted.nonzero()[:, 0]
+        sums = {
+            key: values.new_zeros(len(counted), *values.shape[1:]).index_add_(0, owner, values)
+            for key, values in measured(prediction[counted], targets[counted]).items()
+        }
+        return {**sums, _COUNTED: counted.flatten(1).sum(1).double()}
+
+    def figures(self, means: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        """Means over positions, from the examples' means of sums."""
+        counted = means[_COUNTED].clamp_min(torch.finfo(torch.float64).tiny)
+        return {key: mean / counted for key, mean in means.items() if key != _COUNTED}
+
+    def of_examples(self, values: Tensor) -> Tensor:
+        """The mean over positions."""
+        return values.flatten(1).mean(1)
+
+    def _classes_last(self, outputs: Tensor) -> Tensor:
+        return outputs.movedim(-1 - self.dims, -1) if self.classes_first else outputs
 
 
 def are_classes_first(outputs: Sequence[int], targets: Sequence[int], given: bool | None) -> bool:
@@ -58,42 +133,3 @@ def are_classes_first(outputs: Sequence[int], targets: Sequence[int], given: boo
             "their classes elsewhere; leave it out"
         )
     return first if given is None else given
-
-
-def mean_loss(logits: Tensor, targets: Tensor, ignored: int) -> Tensor:
-    """Mean cross-entropy of the positions that count, of every member.
-
-    Args:
-        logits: `(…, examples, positions…, classes)`, the members before them.
-        targets: `(examples, positions…)`.
-        ignored: The target of positions that do not count.
-    """
-    members = logits.shape[: logits.ndim - targets.ndim - 1]
-    wanted = targets.expand(*members, *targets.shape)
-    each = F.cross_entropy(
-        logits.flatten(0, -2), wanted.flatten(), ignore_index=ignored, reduction="none"
-    )
-    counted = (targets != ignored).sum().clamp_min(1)
-    return each.view(*members, -1).sum(-1) / counted
-
-
-def summed(each: Mapping[str, Tensor], counted: Tensor) -> dict[str, Tensor]:
-    """Statistics of examples, of those of their positions.
-
-    Args:
-        each: Of every position that counts, `(counted, …)`.
-        counted: Which count, `(examples, positions…)`.
-    """
-    owner = counted.nonzero()[:, 0]
-    examples = len(counted)
-    sums = {
-        key: values.new_zeros(examples, *values.shape[1:]).index_add_(0, owner, values)
-        for key, values in each.items()
-    }
-    return {**sums, COUNTED: counted.flatten(1).sum(1).double()}
-
-
-def ratios(means: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Means over positions, from the examples' means of sums."""
-    counted = means[COUNTED].clamp_min(torch.finfo(torch.float64).tiny)
-    return {key: mean / counted for key, mean in means.items() if key != COUNTED}
