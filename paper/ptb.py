@@ -16,6 +16,7 @@ from paper.recipes import paper_recipe, ptb_names
 from sparsemble.data import ptb
 from sparsemble.errors import InputError
 from sparsemble.results import Result
+from sparsemble.runs import RunFolder
 from sparsemble.search.jobs import (
     Job,
     Workplace,
@@ -166,6 +167,13 @@ def figure4b(size: SizeName, out: Path, place: Workplace) -> Curves:
 def curves_file(size: SizeName, out: Path) -> Path:
     """Where `figure4b` keeps its curves."""
     return out / f"figure4b-{size}.json"
+
+
+def run_folders(row: str, size: SizeName, work: Path) -> list[Path]:
+    """The runs of a row, those that are finished first."""
+    folders = sorted(work.glob(f"{recipe_name(row, size)}-seed*"))
+    begun = [folder for folder in folders if RunFolder(folder).is_begun]
+    return sorted(begun, key=lambda folder: not RunFolder(folder).result.exists())
 
 
 def checked_size(size: str) -> SizeName:

@@ -233,6 +233,11 @@ def test_figures_are_drawn_of_what_has_been_run(tmp_path, command):
     assert "Untied weights" in third
     assert "ISS: " in third
     assert "Tied weights" not in third  # that was not run
+    (tmp_path / names[2]).unlink()
+    command(*arguments, "--work", tmp_path / "elsewhere")
+    assert (tmp_path / names[2]).read_text() == third  # what it shows of runs was kept
+    for kept in out.glob("figure5-*.json"):
+        kept.unlink()
     code, _, err = command(*arguments, "--work", tmp_path / "elsewhere")
     assert "figure5.svg: not drawn" in err
 

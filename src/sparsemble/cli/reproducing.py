@@ -172,7 +172,7 @@ def ptb(
 
     It takes hours at size small and days at size large; what is finished stays, and the same
     command goes on. With --tables it only prints what the result files hold. Figures are drawn of
-    what has been run, Figure 5 only of runs whose folders are there (--work).
+    what has been run; what Figure 5 shows of runs (--work) is kept beside their results.
 
     Example: sparsemble reproduce ptb --size small --tables
     """
@@ -214,7 +214,8 @@ def ptb(
     _tell_count(found.values(), out)
     _show(ptb_tables.tables(found, chosen), f"ptb {chosen}", into)
     if pictures is not None:
-        (drawing,) = _modules(folder, "ptb_figures")
+        drawing, figure5 = _modules(folder, "ptb_figures", "figure5")
+        figure5.keep_patterns(chosen, out, work)
         _draw(drawing.figures(chosen, out, work), pictures)
 
 
