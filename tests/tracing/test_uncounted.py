@@ -12,6 +12,7 @@ from torch.nn.utils import parametrizations
 from torch.utils.flop_counter import FlopCounterMode
 
 from sparsemble.ensemble import Ensemble
+from sparsemble.errors import InputError
 from sparsemble.members import Member
 from sparsemble.stages.pruning import Share, within
 from sparsemble.tasks import Classification
@@ -86,8 +87,7 @@ def test_parameters_and_flops_are_those_of_the_network(name: str) -> None:
     network, inputs, products = CASES[name]
     found = describe(network, inputs)
     cost = Member.dense(found.program, found.layout).cost
-    counted = network.last if name in COMPUTED else network
-    assert cost.parameters == sum(p.numel() for p in counted.parameters() if p.ndim > 1)
+    assert cost.parameters == sum(p.numel() for p in network.parameters() if p.ndim > 1)
     if products is None:
         with FlopCounterMode(display=False) as counter, torch.no_grad():
             network.eval()(inputs)
@@ -106,3 +106,23 @@ def test_they_are_pruned_to_a_budget_that_counts_them(name: str) -> None:
     left = sum(int(p.count_nonzero()) for p in member.network.parameters() if p.ndim > 1)
     assert left <= 0.5 * sum(p.numel() for p in network.parameters() if p.ndim > 1)
     assert bool(ensemble.predictive(inputs).isfinite().all())
+
+
+@pytest.mark.parametrize("name", sorted(COMPUTED))
+def test_a_budget_leaves_room_for_weights_that_others_are_computed_of(name: str) -> None:
+    network, inputs, _ = CASES[name]
+    found = describe(network, inputs)
+    dense = Member.dense(found.program, found.layout)
+    computed = dense.cost.parameters - network.last.weight.numel()
+    least = (computed + 1) / dense.cost.parameters
+    member = within(dense, Share(parameters=least))
+    assert member.cost.parameters == computed + 1
+    assert int(member.network.get_parameter("last.weight").count_nonzero()) == 1
+    cost = Ensemble([member], Classification(num_classes=3)).cost
+    biases = sum(p.numel() for p in member.network.parameters() if p.ndim == 1)
+    assert cost.bytes == 4 * (computed + 1 + biases)
+    too_small = Share(parameters=0.9 * computed / dense.cost.parameters)
+    assert Share(parameters=least).suffices(dense)
+    assert not too_small.suffices(dense)
+    with pytest.raises(InputError, match="computed of cannot be pruned"):
+        within(dense, too_small)

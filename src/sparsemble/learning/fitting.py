@@ -204,9 +204,18 @@ def _check_budget(recipe: Recipe, blank: nn.Module, layout: Layout, steps: int) 
             f"prune.flops = {how.flops:g} is too small: with one unit in every layer such networks "
             f"take at least {each:g} of the dense one's FLOPs"
         )
+    fixed, weights = layout.unpruned, dense.cost.parameters
+    if how.parameters is not None and share.parameters is not None:
+        each = how.parameters / share.parameters * (fixed + 1) / weights
+        if how.parameters < each:
+            raise InputError(
+                f"prune.parameters = {how.parameters:g} is too small: such networks have at least "
+                f"{math.ceil(1e4 * each) / 1e4:g} of the dense one's weights"
+            )
+    stays = BYTES_EACH * (dense.biases + fixed)
     raise InputError(
-        f"prune.bytes = {how.bytes} is too small: biases alone take {BYTES_EACH * dense.biases:,} "
-        "of every member"
+        f"prune.bytes = {how.bytes} is too small: biases and what else cannot be pruned take "
+        f"{stays:,} of every member"
     )
 
 

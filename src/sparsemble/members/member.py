@@ -96,7 +96,8 @@ class Member(nn.Module):
     def biases(self) -> int:
         """How many numbers it has that are never pruned, nor counted among its parameters."""
         own = self.network.named_parameters()
-        return sum(tensor.numel() for name, tensor in own if name not in self._masked)
+        others = sum(tensor.numel() for name, tensor in own if name not in self._masked)
+        return others - self.layout.unpruned
 
     def pattern(self) -> dict[str, Tensor]:
         """The sparsity pattern: which weights of the network before compaction are left."""

@@ -37,8 +37,12 @@ class Share(NamedTuple):
     bytes: float | None = None
 
     def suffices(self, dense: Member) -> bool:
-        """Does it leave such a network a unit in every layer, and weights beside its biases?"""
-        if self.bytes is not None and self.bytes < BYTES_EACH * (dense.biases + 1):
+        """Does it leave such a network a unit in every layer, and weights beside what stays?"""
+        fewest = dense.layout.unpruned + 1
+        if self.bytes is not None and self.bytes < BYTES_EACH * (dense.biases + fewest):
+            return False
+        weights = _times(self.parameters, dense.cost.parameters)
+        if weights is not None and weights < fewest:
             return False
         if self.flops is None:
             return True

@@ -34,7 +34,8 @@ def prune_units(
         parameters: The network's, by name; what is zero already counts as pruned.
         layout: Its layout.
         flops: How many are left at most, for one example; by default all units stay.
-        weights: How many weights are left at most; by default all of the units that stay.
+        weights: How many weights are left at most, with those that cannot be pruned; by default
+            all of the units that stay.
 
     >>> from sparsemble.layouts import feedforward_layout
     >>> from torch import nn
@@ -49,10 +50,17 @@ def prune_units(
     if flops is not None:
         for name, kept in _units_within(own, layout, flops).items():
             _remove(masks, layout, name, ~kept)
-    left = sum(int(mask.sum()) for mask in masks.values())
-    if weights is not None and left > weights:
+    if weights is None:
+        return masks
+    count = math.floor(weights) - layout.unpruned
+    if layout.unpruned and count < 1:
+        raise InputError(
+            f"a budget of {weights:,.0f} weights is too small: {layout.unpruned:,} that others are "
+            "computed of cannot be pruned"
+        )
+    if sum(int(mask.sum()) for mask in masks.values()) > count:
         magnitudes = {name: own[name].abs() * mask for name, mask in masks.items()}
-        masks = largest(magnitudes, math.floor(weights))
+        masks = largest(magnitudes, count)
     return masks
 
 

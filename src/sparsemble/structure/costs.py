@@ -1,8 +1,8 @@
 """The paper's accounting: parameters, FLOPs and structure of a network.
 
-Parameters are the non-zeros by mask; biases are not counted. FLOPs of a matrix are
-`2·rows·columns` of the smallest sub-matrix that holds all its non-zeros, for every position at
-which it is multiplied, summed over the matrices (Section 5).
+Parameters are the non-zeros by mask, and the weights that cannot be pruned; biases are not counted.
+FLOPs of a matrix are `2·rows·columns` of the smallest sub-matrix that holds all its non-zeros, for
+every position at which it is multiplied, summed over the matrices (Section 5).
 """
 
 from __future__ import annotations
@@ -54,20 +54,20 @@ class Cost:
 
 def measure(layout: Layout, masks: Mapping[str, Tensor]) -> Cost:
     """Cost of a network whose kept weights are the `True` entries of `masks`."""
-    parameters = sum(int(masks[name].count_nonzero()) for name in layout.weights)
-    return _cost(layout, parameters, {m.name: _smallest(layout, m, masks) for m in layout.matrices})
+    weights = sum(int(masks[name].count_nonzero()) for name in layout.weights)
+    return _cost(layout, weights, {m.name: _smallest(layout, m, masks) for m in layout.matrices})
 
 
 def measure_whole(layout: Layout, shapes: Mapping[str, Sequence[int]]) -> Cost:
     """Cost of a network that keeps all its weights; what they are takes no memory."""
     whole = {name: torch.empty(tuple(own), device="meta") for name, own in shapes.items()}
-    parameters = sum(whole[name].numel() for name in layout.weights)
-    return _cost(layout, parameters, {m.name: _area(layout, m, whole) for m in layout.matrices})
+    weights = sum(whole[name].numel() for name in layout.weights)
+    return _cost(layout, weights, {m.name: _area(layout, m, whole) for m in layout.matrices})
 
 
-def _cost(layout: Layout, parameters: int, shapes: dict[str, tuple[int, int]]) -> Cost:
+def _cost(layout: Layout, weights: int, shapes: dict[str, tuple[int, int]]) -> Cost:
     return Cost(
-        parameters=parameters,
+        parameters=weights + layout.unpruned,
         shapes=shapes,
         structure=tuple(layout.structure.values()),
         positions={m.name: m.positions for m in layout.matrices if m.positions > 1},

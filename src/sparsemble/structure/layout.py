@@ -29,6 +29,8 @@ class Layout:
     constants: frozenset[str] = frozenset()
     """Tensors that do not learn: they lose units like others, but have no groups, and are neither
     pruned nor counted."""
+    unpruned: int = 0
+    """How many weights there are that others are computed of: they count, but all of them stay."""
     name: str = "custom"
     """The kind of network, so that a saved ensemble can be described again."""
     grouping: str = ""

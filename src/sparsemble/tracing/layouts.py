@@ -21,7 +21,7 @@ from sparsemble.tracing.naming import module_path
 from sparsemble.tracing.rectangles import owners
 from sparsemble.tracing.rules.recurrent import GATES
 from sparsemble.tracing.spaces import Spaces
-from sparsemble.tracing.uncounted import multiplied, uncounted_flops
+from sparsemble.tracing.uncounted import computed_of, multiplied, uncounted_flops
 from sparsemble.tracing.uses import Stretch, Use
 from sparsemble.tracing.walk import Walk
 
@@ -40,6 +40,7 @@ def layout_of(walk: Walk, spaces: Spaces) -> Layout:
         links=tuple(_link(walk, spaces, use) for use in walk.uses),
         products=tuple(_products(walk, spaces)),
         constants=frozenset(walk.tensors) - walk.captured.learning,
+        unpruned=sum(walk.tensors[name].numel() for name in _unpruned(walk, found, slots)),
     )
     layout.check(walk.tensors)
     return layout
@@ -60,6 +61,17 @@ def _add_fixed(walk: Walk, spaces: list[Space], slots: list[Slot]) -> None:
     for name in multiplied(walk):
         if name not in known and walk.tensors[name].ndim > 1 and walk.captured.learns(name):
             add(name, 0, "multiplied in a way that no rule knows")
+
+
+def _unpruned(walk: Walk, spaces: list[Space], slots: list[Slot]) -> list[str]:
+    """The weights that others are computed of, none of whose units can go."""
+    staying = {space.name for space in spaces if not space.kind.may_go}
+    known = {own.parameter for own in slots if own.role.is_weight or own.space not in staying}
+    return [
+        name
+        for name in computed_of(walk)
+        if name not in known and walk.tensors[name].ndim > 1 and walk.captured.learns(name)
+    ]
 
 
 def _outputs(walk: Walk) -> int:

@@ -3,7 +3,7 @@
 A weight that is computed of others, or multiplied in a way that no rule knows, is in no matrix of
 the layout. What such products take is counted by torch, on the examples that were traced, or from
 the shapes where torch does not count. Weights that are multiplied as they are can be pruned; those
-that others are computed of cannot, as many are divided by their norm.
+that others are computed of cannot, as many are divided by their norm, and only count.
 """
 
 from __future__ import annotations
@@ -35,6 +35,22 @@ def multiplied(walk: Walk) -> list[str]:
         and node.users
         and all(map(_is_product, node.users))
     ]
+
+
+def computed_of(walk: Walk) -> list[str]:
+    """The parameters of which weights are computed: without any input, on the way to a product."""
+    held, found = walk.captured.held, dict[str, None]()
+    behind: dict[fx.Node, tuple[str, ...]] = {}
+    for node in walk.captured.graph.nodes:
+        read = node.all_input_nodes
+        if node.op == "call_function" and _is_product(node):
+            for own in read:
+                found |= dict.fromkeys(behind.get(own, ()) if own.op == "call_function" else ())
+        if node.op == "placeholder" and node.name in held:
+            behind[node] = (held[node.name],)
+        elif node.op != "placeholder" and all(own in behind for own in read):
+            behind[node] = tuple(dict.fromkeys(name for own in read for name in behind[own]))
+    return list(found)
 
 
 def _is_product(node: fx.Node) -> bool:
