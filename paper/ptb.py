@@ -99,6 +99,13 @@ ROWS = (
     Row("whole", 3, "means, strong penalty (ISS)", 1),
     Row("shedding", 3, "means, strong penalty (ISS), shedding", 1),
     Row("budget", 3, "means, for the FLOPs of one network (ISS)", 2, short="budget"),
+    Row(
+        "beyond",
+        3,
+        "means, for the FLOPs of one network, regularised (SE, ISS)",
+        1,
+        short="beyond",
+    ),
     Row("sgd", 5, "SGD (Zaremba et al. 2014)", 1, Figures("1 (66M)", "1 (102M)", 82.2, 78.4)),
     Row("sgd-38", 5, "SGD (Zaremba et al. 2014)", 38, Figures("38×", "38×", dev=71.9, test=68.7)),
     Row("sgd-gsp-pr", 5, "SGD+GSP+PR", 1, Figures("0.1×", "0.2×", dev=81.9, test=77.8)),
