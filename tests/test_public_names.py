@@ -19,6 +19,16 @@ def test_every_public_name_is_there():
         assert getattr(sparsemble, name).__module__.startswith("sparsemble.")
 
 
+def test_every_public_name_has_a_place_in_the_reference():
+    page = (FOLDER.parent.parent / "docs" / "api.md").read_text(encoding="utf-8")
+    listed = {line.split(".")[-1] for line in page.splitlines() if line.startswith(":::")}
+    assert {name for name in sparsemble.__all__ if name not in listed} <= {
+        "DivergedError",  # with the other errors, as their module
+        "InputError",
+        "SparsembleError",
+    }
+
+
 def test_the_version_is_that_of_the_installed_distribution():
     assert sparsemble.__version__ == version("sparsemble")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pandas as pd
 import pytest
 import torch
 
@@ -80,3 +81,18 @@ def test_costs_and_figures_are_those_of_the_ensembles():
     assert list(found.prediction) == [1, 30]
     assert found.differences["nll"].own == pytest.approx(one.evaluate(data)["nll"])
     assert not found.is_kept
+
+
+def test_each_reads_columns_in_an_order_of_its_own():
+    torch.manual_seed(0)
+    rows, classes = torch.randn(40, 3), torch.randint(2, (40,))
+    given = pd.DataFrame(rows.numpy(), columns=["a", "b", "c"])
+    ensembles = []
+    for names in (["a", "b", "c"], ["c", "a", "b"]):
+        network = mlp(3, 5, 2).float()
+        task = Classification(num_classes=2, feature_names=tuple(names), input_shape=(3,))
+        ensembles.append(Ensemble([Member.dense(network, layout_of(network))], task))
+    found = judge(*ensembles, (given, classes)).differences["nll"]
+    assert (found.own, found.other) == pytest.approx(
+        [ensemble.evaluate((given, classes))["nll"] for ensemble in ensembles]
+    )

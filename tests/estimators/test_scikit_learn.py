@@ -18,11 +18,12 @@ from torch import nn
 
 import sparsemble
 from sparsemble import Budget, Recipe
-from sparsemble.errors import InputError
+from sparsemble.errors import CorruptFileError, InputError
 from sparsemble.priors import GroupSparse
 from sparsemble.samplers import Constant, SGLDSettings
 from sparsemble.sklearn import SparseEnsembleClassifier, SparseEnsembleRegressor
 from sparsemble.stages import ChainSettings, PruneSettings, RetrainSettings
+from sparsemble.store import read_json, write_json
 
 pytestmark = pytest.mark.slow
 
@@ -179,3 +180,64 @@ def test_a_constant_column_however_large_does_no_harm(flowers):
     rows, species = flowers
     beside = np.concatenate([rows, np.full((len(rows), 1), 1e6)], 1)
     assert clone(CLASSIFIER).fit(beside, species).score(beside, species) > 0.8
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"recipe": "digits"}, "recipe = 'digits': load_recipe"),
+        ({"recipe": sparsemble.load_recipe("diabetes")}, "is for regressors, not classifiers"),
+        ({"hidden_sizes": 64, "recipe": QUICK}, "hidden = 64: give the size of every hidden layer"),
+    ],
+)
+def test_settings_of_something_else_are_refused(flowers, settings, message):
+    with pytest.raises(InputError, match=message):
+        SparseEnsembleClassifier(**settings).fit(*flowers)
+
+
+def test_a_recipe_and_the_estimator_must_not_contradict_each_other():
+    recipe = sparsemble.load_recipe("diabetes")
+    with pytest.raises(
+        InputError, match=r"says task\.noise = 'predicted', the estimator 'learned'"
+    ):
+        SparseEnsembleRegressor(recipe=recipe).fit(*load_diabetes(return_X_y=True))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"dtype": "nonsense"}, "dtype"),
+        ({"n_features_in": "many"}, "n_features_in"),
+        ({"classes": 5}, "classes"),
+        ({"classes": ["a", "a", "b"]}, "not different classes"),
+        ({"dtype": "<i1"}, "not different classes of <i1"),
+        ({"classes": ["a", "b"]}, "2 classes of 3 outputs"),
+    ],
+)
+def test_what_a_file_says_of_an_estimator_is_checked(saved, changes, message):
+    file = saved / "estimator.json"
+    content = read_json(file)
+    write_json(file, content | changes)
+    try:
+        with pytest.raises((CorruptFileError, InputError), match=message):
+            SparseEnsembleClassifier.load(saved)
+    finally:
+        write_json(file, content)
+
+
+@pytest.fixture(scope="module")
+def saved(flowers, tmp_path_factory):
+    rows, species = flowers
+    folder = tmp_path_factory.mktemp("saved") / "flowers"
+    clone(CLASSIFIER).fit(rows, np.array(["a", "b", "c"])[species]).save(folder)
+    return folder
+
+
+def test_how_long_names_are_follows_from_them(saved):
+    file = saved / "estimator.json"
+    content = read_json(file)
+    write_json(file, content | {"dtype": "<U2000000000"})
+    try:
+        assert SparseEnsembleClassifier.load(saved).classes_.dtype == np.dtype("<U1")
+    finally:
+        write_json(file, content)

@@ -23,6 +23,9 @@ def test_arrays_tensors_and_the_same_seed_give_the_same_bits(arrays):
     assert np.array_equal(predictions(first, arrays), predictions(second, arrays))
     other = sparsemble.learn(network(), arrays, recipe(seed=2))
     assert not np.array_equal(predictions(first, arrays), predictions(other, arrays))
+    seeded = sparsemble.learn(network(), arrays, recipe(), seed=2)
+    assert seeded.recipe.seed == 2
+    assert np.array_equal(predictions(seeded, arrays), predictions(other, arrays))
 
 
 def test_the_ensemble_is_sparse_compact_and_better_than_chance(arrays):

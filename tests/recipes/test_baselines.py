@@ -33,7 +33,7 @@ def test_without_validation_data_the_rate_falls_once_and_the_last_network_is_tak
 
 def test_it_can_be_asked_for():
     assert baseline(baseline="none") is None
-    assert baseline(baseline="3").chain.chains == 3
+    assert baseline(baseline="3").chain.chains == baseline(baseline=3).chain.chains == 3
     assert baseline(baseline="small") == baseline()
     assert baseline(baseline="digits-sgd-ensemble").name == "digits-sgd-ensemble"
 

@@ -64,6 +64,13 @@ def test_the_settings_of_another_recipe_are_taken():
     assert recipe.name == "people"
 
 
+def test_other_sizes_leave_the_rest_of_a_network_as_it_is(tmp_path):
+    own = tmp_path / "smooth.toml"
+    own.write_text('extends = "digits"\nnetwork = { activation = "tanh", dropout = 0.3 }\n')
+    network = table_recipe([PEOPLE], ["income"], recipe=str(own), hidden=[5]).network
+    assert (network.hidden, network.activation, network.dropout) == ((5,), "tanh", 0.3)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -72,6 +72,7 @@ def test_what_was_found_is_said_in_sentences():
         ([7] * 30, "x: left out, it is '7' in every row"),
         ([None] * 30, "x: left out, it holds nothing"),
         ([""] * 30, "x: left out, it holds nothing"),
+        ([float("nan")] * 30, "x: left out, it holds nothing"),
         ([[1, 2]] * 30, "x: left out, it holds values of type List(Int64)"),
         ([f"n{k}" for k in range(30)], "x: left out, 30 different texts in 30 rows (name it in"),
         (["a", None] * 15, "x: 1 category (a), 15 values missing, as a category of its own"),

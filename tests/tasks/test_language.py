@@ -331,3 +331,8 @@ def test_uncertainty_of_the_next_word_is_that_of_the_mean_probabilities():
     own = -(each * each.log()).sum(-1).mean(0)
     torch.testing.assert_close(found.total, total)
     torch.testing.assert_close(found.epistemic, total - own)
+
+
+def test_no_words_cannot_be_asked_for():
+    with pytest.raises(InputError, match="count = 0: ask for one word at least"):
+        next_words(ensemble(), WORDS[:1], 0)

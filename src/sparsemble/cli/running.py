@@ -37,7 +37,16 @@ if TYPE_CHECKING:
     from sparsemble.engines import Engine
     from sparsemble.recipes import Recipe
 
-_KEPT_FOR_A_BUDGET = ("data", "network", "task", "grouping", "seed", "name", "chain.augment")
+_KEPT_FOR_A_BUDGET = (
+    "data",
+    "network",
+    "task",
+    "grouping",
+    "seed",
+    "name",
+    "baseline",
+    "chain.augment",
+)
 """Settings of a recipe that are not found by trials."""
 
 
@@ -111,13 +120,15 @@ def learn(
     Example: sparsemble learn digits-budget --out runs/digits
     """
     from sparsemble.cli.tables import show_columns, table_or_recipe
+    from sparsemble.recipes.baselines import baseline_of
 
     train_with(threads_for(jobs, on, threads))
     wanted, epochs = parsed_changes(changes), None
     if tables and recipe is None:
         budget = budget or "flops=1.0"
+    if baseline is not None:
+        wanted["baseline"] = baseline
     if budget is not None:
-        baseline = baseline or wanted.pop("baseline", None)
         epochs = _taken_epochs(wanted)
     resolved = table_or_recipe(
         recipe,
@@ -132,10 +143,10 @@ def learn(
     folder = out or Path("runs") / resolved.name
     console = progress_console(quiet=quiet)
     show_columns(resolved, console)
+    baseline_of(resolved)  # before anything is computed
     if budget is not None:
-        resolved = _planned(resolved, budget, folder, console, data, epochs)
-    if baseline is not None:
-        resolved = resolved.model_copy(update={"baseline": baseline})
+        found = _planned(resolved, budget, folder, console, data, epochs)
+        resolved = found.model_copy(update={"baseline": resolved.baseline})
     with engine_from(jobs, on) as engine:
         _run(
             resolved,

@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 class Ensemble(nn.Module):
     """Members and their task: mixing, scaling, names and metrics are the task's.
 
-    Calling it gives the members' mixed prediction without gradients; `predict` and its like also
-    check what they are given and answer with NumPy arrays.
+    Calling it gives the members' mixed prediction without gradients. `predict` and
+    `predict_proba` also check what they are given and answer with NumPy arrays; what members say
+    and how uncertain they are (`evidence`, `predictive`, `uncertainty`) comes as tensors.
 
     Args:
         members: Networks of one kind, which only pruning may have made different.

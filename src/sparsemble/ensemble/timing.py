@@ -13,23 +13,34 @@ _BATCHES = (1, 1000)
 
 
 def prediction_times(
-    own: Ensemble, other: Ensemble, held: Evaluation, sizes: Sequence[int] = _BATCHES
+    own: Ensemble,
+    other: Ensemble,
+    held: Evaluation,
+    theirs: Evaluation | None = None,
+    sizes: Sequence[int] = _BATCHES,
 ) -> dict[int, float]:
     """The time that predicting takes, as a multiple of the other's, by the size of a batch.
 
     Both take turns, and the shortest times are compared: what else the machine does cannot shorten
     them.
+
+    Args:
+        own: The ensemble in question.
+        other: What it is compared with.
+        held: Examples as the one reads them.
+        theirs: The same as the other does, if its inputs are arranged otherwise.
+        sizes: How many examples at a time.
     """
-    inputs, _ = next(iter(held.batches()))
+    inputs = [next(iter(part.batches()))[0] for part in (held, theirs or held)]
     ratios = {}
     for size in sizes:
-        batch = inputs[:size]
+        batches = [some[:size] for some in inputs]
         times: tuple[list[float], list[float]] = ([], [])
         for _ in range(_REPEATS):
-            for ensemble, known in zip((own, other), times, strict=True):
+            for ensemble, batch, known in zip((own, other), batches, times, strict=True):
                 began = time.perf_counter()
                 ensemble(batch).cpu()  # which waits for other devices
                 known.append(time.perf_counter() - began)
-        mine, theirs = map(min, times)
-        ratios[len(batch)] = mine / theirs
+        shortest, beside = map(min, times)
+        ratios[len(batches[0])] = shortest / beside
     return ratios

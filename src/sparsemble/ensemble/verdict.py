@@ -114,15 +114,16 @@ def judge(
         data: What neither was trained on.
         seconds: How long training took, of the one and of the other.
     """
-    cost, held = ensemble.cost, ensemble.task.held(data)
+    cost = ensemble.cost
+    own, other = (one.task.held(data) for one in (ensemble, dense))
     return Verdict(
         metrics=list(ensemble.task.metrics),
         log_score=ensemble.task.log_score,
-        differences=compare(ensemble, dense, held),
+        differences=compare(ensemble, dense, data),
         members=len(ensemble),
         parameters=cost.parameters_ratio,
         flops=cost.flops_ratio,
-        prediction=prediction_times(ensemble, dense, held),
+        prediction=prediction_times(ensemble, dense, own, other),
         threads=torch.get_num_threads(),
         training=None if seconds is None else seconds[0] / max(seconds[1], 1e-9),
     )

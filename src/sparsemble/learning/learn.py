@@ -47,7 +47,7 @@ def learn(
     budget: Budget | None = None,
     baseline: int | None = None,
     augment: Augmentation | Callable[[Tensor], Tensor] | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     epochs: int | None = None,
     task: Task | None = None,
     layout: Layout | None = None,
@@ -75,9 +75,9 @@ def learn(
         budget: What the ensemble may cost, in the place of a recipe; by default as many FLOPs as
             one dense network.
         baseline: How many dense networks to train beside, for `Learned.verdict`; by default one,
-            with a recipe none.
+            with a recipe none (what it says of a baseline itself is for commands).
         augment: Without a recipe: how inputs are perturbed while training.
-        seed: Without a recipe: everything random follows from it.
+        seed: Everything random follows from it; by default the recipe's.
         epochs: Without a recipe: how long a chain is at most, and trials at that length; by default
             as long as is usual for so many examples.
         task: What is predicted; by default the recipe's, or else what the data are for:
@@ -104,6 +104,8 @@ def learn(
         raise InputError(
             "a recipe says itself what it prunes to, how inputs are perturbed and how long it takes"
         )
+    if recipe is not None and seed is not None:
+        recipe = Recipe(**{**dict(recipe), "seed": seed})
     task = task or (recipe.task if recipe is not None else None) or task_for(data)
     team = team_here()
     if team is not None and on is not None:
@@ -119,7 +121,7 @@ def learn(
         if recipe is None:
             baseline = 1 if baseline is None else baseline
             with shown_if(progress, callback, "learning") as told:
-                recipe = _found(given.telling(told), folder, budget, augment, seed, epochs)
+                recipe = _found(given.telling(told), folder, budget, augment, seed or 0, epochs)
         run = _run_folder(folder, samples_folder, recipe)
         dense = dense_recipe(recipe, baseline) if baseline else None
         if dense is not None:

@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import torch
-from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    WithJsonSchema,
+    model_validator,
+)
 
 from sparsemble.devices import in_bfloat16
 from sparsemble.errors import InputError
@@ -37,6 +44,10 @@ def _grouping(value: Any) -> Any:
     return value
 
 
+def _number_as_text(value: Any) -> Any:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
 if TYPE_CHECKING:
     AnyGrouping = str | Grouping
 else:
@@ -59,7 +70,7 @@ class Recipe(Settings):
     """What runs and tables call it; by default the name of its file."""
     description: str = ""
     """One line about it."""
-    baseline: str | None = None
+    baseline: Annotated[str | None, BeforeValidator(_number_as_text)] = None
     """What `learn` also trains, to compare with: so many dense networks (by default 1), `small` for
     small ones of the ensemble's cost besides, `none`, or a built-in recipe."""
     seed: Seed = 0

@@ -57,7 +57,7 @@ def table_recipe(
         "data": given | _said({"test": test, "predict": predict, "unseen": unseen}),
     }
     if hidden is not None:
-        fields["network"] = {"hidden": [*hidden]}
+        fields["network"] = {**fields.get("network", {}), "hidden": [*hidden]}
     return recipe_from(fields, changes, source=f"table {files[0]}")
 
 

@@ -82,7 +82,10 @@ def planned(
     """
     if is_run(folder):
         known = RunFolder(folder, code=recipe.code).recipe()
-        other = [key for key in ("data", "network") if getattr(known, key) != getattr(recipe, key)]
+        fixed = ("data", "network", "task", "grouping")
+        other = [key for key in fixed if getattr(known, key) != getattr(recipe, key)]
+        if recipe.chain.augment is None and known.chain.augment is not None:
+            other.append("chain.augment")
         if other:
             raise InputError(
                 f"{folder} holds another run: its {' and '.join(other)} "

@@ -3,20 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Annotated, Any, Self, cast
 
 import numpy as np
 import torch
+from pydantic import Field
 from sklearn.base import ClassifierMixin
 from sklearn.utils import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from sparsemble.augmentations import Augmentation
 from sparsemble.ensemble import Budget, Ensemble
-from sparsemble.errors import InputError
+from sparsemble.errors import CorruptFileError, InputError
 from sparsemble.recipes import Recipe
-from sparsemble.sklearn.estimator import Factory, SparseEnsembleEstimator
+from sparsemble.sklearn.estimator import Described, Factory, SparseEnsembleEstimator
 from sparsemble.tasks import Classification
+
+
+class DescribedClasses(Described):
+    """Besides, the classes as they were given."""
+
+    classes: Annotated[tuple[bool | int | float | str, ...], Field(min_length=2)]
+    dtype: Annotated[str, Field(pattern=r"^(object|[|<>][biuf](1|2|4|8|16)|[<>]U\d+)$")]
+    """How NumPy writes what they are."""
+
+    @property
+    def array(self) -> np.ndarray:
+        """The classes in order; how long texts are follows from them."""
+        try:
+            kind = str if "U" in self.dtype else np.dtype(self.dtype)
+            found = np.array(self.classes, dtype=kind)
+        except (OverflowError, TypeError, ValueError):
+            found = None
+        if found is None or len(set(found.tolist())) < len(found):
+            raise CorruptFileError(f"these are not different classes of {self.dtype}")
+        return found
 
 
 class SparseEnsembleClassifier(ClassifierMixin, SparseEnsembleEstimator):  # type: ignore[misc]
@@ -52,6 +73,9 @@ class SparseEnsembleClassifier(ClassifierMixin, SparseEnsembleEstimator):  # typ
     >>> found.score(flowers, species) > 0.9, found.ensemble_.cost.flops_ratio <= 1
     (True, True)
     """
+
+    _about = DescribedClasses
+    _task = Classification
 
     def __init__(
         self,
@@ -134,12 +158,10 @@ class SparseEnsembleClassifier(ClassifierMixin, SparseEnsembleEstimator):  # typ
         described = "object" if kind.hasobject else kind.str
         return super()._described() | {"classes": self.classes_.tolist(), "dtype": described}
 
-    def _remembers(self, ensemble: Ensemble, described: dict[str, Any]) -> None:
+    def _remembers(self, ensemble: Ensemble, described: DescribedClasses | None) -> None:
         super()._remembers(ensemble, described)
-        if not isinstance(ensemble.task, Classification):
-            raise InputError(f"the folder holds {ensemble.task.noun}, not classifiers")
-        names = list(ensemble.task.names)
+        names = list(cast(Classification, ensemble.task).names)
         plain = list(range(len(names))) if names == [str(k) for k in range(len(names))] else names
-        self.classes_ = np.array(described.get("classes", plain), dtype=described.get("dtype"))
+        self.classes_ = np.array(plain) if described is None else described.array
         if len(self.classes_) != ensemble.task.sizes[1]:
             raise InputError(f"{len(self.classes_)} classes of {ensemble.task.sizes[1]} outputs")

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -25,10 +25,11 @@ from sparsemble.learning import learn
 from sparsemble.members import Versions, grown
 from sparsemble.nets import feedforward
 from sparsemble.recipes import Recipe
+from sparsemble.settings import Count, Names, Settings
 from sparsemble.sklearn.canonical import canonical_rows
 from sparsemble.store import inside, read_json, write_json
 from sparsemble.streams import borrowed_streams
-from sparsemble.tasks import ExampleTask, Task
+from sparsemble.tasks import Classification, ExampleTask, Regression, Task
 
 Factory = Callable[[int, int], nn.Module]
 """Makes a network of so many inputs and outputs."""
@@ -37,9 +38,20 @@ _FLOATS = (np.float64, np.float32)
 _FILE = "estimator.json"
 
 
+class Described(Settings):
+    """What an ensemble does not say itself, beside it in a file."""
+
+    of: str
+    """Which ensemble that is."""
+    n_features_in: Count
+    feature_names_in: Names | None = None
+
+
 class SparseEnsembleEstimator(BaseEstimator):  # type: ignore[misc]
     """An ensemble of small networks for the price of one, as an estimator."""
 
+    _about: ClassVar[type[Described]] = Described
+    _task: ClassVar[type[Classification] | type[Regression]]
     hidden_sizes: Sequence[int]
     network: Factory | None
     budget: Budget | None
@@ -55,6 +67,7 @@ class SparseEnsembleEstimator(BaseEstimator):  # type: ignore[misc]
         self, inputs: np.ndarray, targets: np.ndarray, weights: np.ndarray | None, task: ExampleTask
     ) -> None:
         """Learn from checked rows."""
+        self._check_recipe(task)
         inputs, targets, weights = canonical_rows(inputs, targets, weights)
         names = getattr(self, "feature_names_in_", None)
         about = About(feature_names=None if names is None else list(map(str, names)))
@@ -87,7 +100,24 @@ class SparseEnsembleEstimator(BaseEstimator):  # type: ignore[misc]
         """A fresh one."""
         if self.network is not None:
             return self.network(inputs, outputs)
-        return feedforward(inputs, list(self.hidden_sizes), outputs)
+        return feedforward(inputs, self.hidden_sizes, outputs)
+
+    def _check_recipe(self, task: ExampleTask) -> None:
+        """Settings that are given are a recipe, and of nothing else than is to be predicted."""
+        if self.recipe is None:
+            return
+        if not isinstance(self.recipe, Recipe):
+            raise InputError(f"recipe = {self.recipe!r}: load_recipe() makes one")
+        theirs = self.recipe.task
+        if theirs is not None and type(theirs) is not type(task):
+            raise InputError(f"recipe {self.recipe.name!r} is for {theirs.noun}, not {task.noun}")
+        for name in () if theirs is None else theirs.model_fields_set:
+            own, asked = getattr(task, name), getattr(theirs, name)
+            if own != asked:
+                raise InputError(
+                    f"recipe {self.recipe.name!r} says task.{name} = {asked!r}, the estimator "
+                    f"{own!r}: let both say the same"
+                )
 
     def _grown(self, task: Task, seed: int) -> nn.Module:
         """A network that begins where the ensemble that is there ended."""
@@ -132,8 +162,8 @@ class SparseEnsembleEstimator(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         self.ensemble_.save(folder)
-        described = {"of": _identity(Path(folder)), **self._described()}
-        write_json(inside(Path(folder), _FILE), described)
+        described = self._about(of=_identity(Path(folder)), **self._described())
+        write_json(inside(Path(folder), _FILE), described.model_dump(mode="json"))
 
     def _described(self) -> dict[str, Any]:
         """What an ensemble does not say itself, in JSON."""
@@ -153,18 +183,20 @@ class SparseEnsembleEstimator(BaseEstimator):  # type: ignore[misc]
         """
         found = cls(**parameters)
         ensemble = Ensemble.load(folder)
+        if not isinstance(ensemble.task, cls._task):
+            raise InputError(f"the folder holds {ensemble.task.noun}, not {cls._task.noun}")
         file = inside(Path(folder), _FILE)
-        described = read_json(file) if file.is_file() else {}
-        if described and described.get("of") != _identity(Path(folder)):
-            described = {}  # of an ensemble that was there before
+        described = cls._about.read_back(read_json(file), file) if file.is_file() else None
+        if described is not None and described.of != _identity(Path(folder)):
+            described = None  # of an ensemble that was there before
         found._remembers(ensemble, described)
         found.ensemble_ = ensemble.to(found.device)
         return found
 
-    def _remembers(self, ensemble: Ensemble, described: dict[str, Any]) -> None:
-        """Take what a folder says."""
+    def _remembers(self, ensemble: Ensemble, described: Any) -> None:
+        """Take what a folder says: the ensemble, and an `_about` if there is one."""
         width = ensemble.task.sizes[0]
-        self.n_features_in_ = int(described.get("n_features_in", width))
+        self.n_features_in_ = width if described is None else described.n_features_in
         if self.n_features_in_ < 1:
             raise InputError("the ensemble does not take rows of numbers, as estimators do")
         if getattr(ensemble.task, "columns", None) is not None:
@@ -172,7 +204,8 @@ class SparseEnsembleEstimator(BaseEstimator):  # type: ignore[misc]
                 "the ensemble was learned from a table, whose columns it encodes itself: use "
                 "Ensemble.load, which takes such tables"
             )
-        names = described.get("feature_names_in") or getattr(ensemble.task, "feature_names", None)
+        own = None if described is None else described.feature_names_in
+        names = own or getattr(ensemble.task, "feature_names", None)
         if names:
             self.feature_names_in_ = np.array(names, dtype=object)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, Self, overload
+from typing import Any, Literal, Self, cast, overload
 
 import numpy as np
 import torch
@@ -12,10 +12,15 @@ from sklearn.utils import Tags
 
 from sparsemble.augmentations import Augmentation
 from sparsemble.ensemble import Budget, Ensemble
-from sparsemble.errors import InputError
 from sparsemble.recipes import Recipe
-from sparsemble.sklearn.estimator import Factory, SparseEnsembleEstimator
+from sparsemble.sklearn.estimator import Described, Factory, SparseEnsembleEstimator
 from sparsemble.tasks import Regression
+
+
+class DescribedNumbers(Described):
+    """Besides, whether there was one number per row."""
+
+    flat: bool
 
 
 class SparseEnsembleRegressor(RegressorMixin, SparseEnsembleEstimator):  # type: ignore[misc]
@@ -40,6 +45,9 @@ class SparseEnsembleRegressor(RegressorMixin, SparseEnsembleEstimator):  # type:
         recipe_: The settings that were found.
         candidates_: What was compared on the rows set aside.
     """
+
+    _about = DescribedNumbers
+    _task = Regression
 
     def __init__(
         self,
@@ -117,8 +125,8 @@ class SparseEnsembleRegressor(RegressorMixin, SparseEnsembleEstimator):  # type:
     def _described(self) -> dict[str, Any]:
         return super()._described() | {"flat": self._is_flat}
 
-    def _remembers(self, ensemble: Ensemble, described: dict[str, Any]) -> None:
+    def _remembers(self, ensemble: Ensemble, described: DescribedNumbers | None) -> None:
         super()._remembers(ensemble, described)
-        if not isinstance(ensemble.task, Regression):
-            raise InputError(f"the folder holds {ensemble.task.noun}, not regressors")
-        self._is_flat = bool(described.get("flat", len(ensemble.task.names) == 1))
+        self._is_flat = (
+            len(cast(Regression, ensemble.task).names) == 1 if described is None else described.flat
+        )

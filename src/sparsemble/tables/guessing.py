@@ -154,6 +154,8 @@ def _column(
         return _number(name, cells, source)
     if cells.kind in ("nothing", "other"):
         return None, f"left out, it holds {cells.words}"
+    if cells.missing.all():
+        return None, "left out, it holds nothing"
     if name in choices.categories:
         return _category(name, cells, source)
     if cells.is_same:

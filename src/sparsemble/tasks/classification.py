@@ -139,7 +139,8 @@ class Classification(ExampleTask):
                 if len(names) > outputs:
                     raise InputError(
                         f"the labels go up to {len(names) - 1}, so there are {len(names)} classes, "
-                        f"but the network's last layer has {outputs}: give it one for each class"
+                        f"but the network's last layer has {outputs}: give it one for each "
+                        "class, or, to predict numbers, say task=Regression()"
                     )
                 check_labels(data.targets, outputs, "the data", self.ignore)
                 names = _unnamed(outputs)  # the highest classes just do not occur

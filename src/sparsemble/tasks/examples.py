@@ -28,6 +28,7 @@ from sparsemble.data import (
     Scaling,
     as_dataset,
 )
+from sparsemble.data.alike import alike
 from sparsemble.data.arrays import AT_ONCE
 from sparsemble.data.batches import in_fixed_order
 from sparsemble.data.dataset import About, in_order
@@ -268,7 +269,7 @@ class ExampleTask(Task):
         return self.dataset(data[0], data[1], About.tables(*data), source)
 
     def hold_out(self, data: Any, share: float, most: int, seed: int) -> tuple[Any, Any]:
-        """Examples drawn at random; a loader's cannot be told apart."""
+        """Examples drawn at random, copies of one together; a loader's cannot be told apart."""
         given = self._opened(data, "the data")
         if isinstance(given, DataLoader):
             raise InputError(
@@ -278,8 +279,15 @@ class ExampleTask(Task):
         held = max(min(round(share * count), most), 1)
         if held >= count:
             raise InputError(f"of {count} examples none is left for validation: give more")
-        order = torch.randperm(count, generator=torch.Generator().manual_seed(seed))
-        rest, own = (part.sort().values for part in (order[held:], order[:held]))
+        which = alike(given) if isinstance(given, Dataset) else torch.arange(count)
+        order = torch.randperm(int(which.max()) + 1, generator=torch.Generator().manual_seed(seed))
+        places = order.argsort()[which]
+        last = places.sort().values[held - 1]
+        rest, own = ((places > last).nonzero()[:, 0], (places <= last).nonzero()[:, 0])
+        if not len(rest):
+            raise InputError(
+                f"all {count} examples are copies of few: give validation data as well"
+            )
         if isinstance(given, Dataset):
             return given.pick(rest), given.pick(own)
         return Subset(given, rest.tolist()), Subset(given, own.tolist())

@@ -63,6 +63,8 @@ def next_words(
     ensemble: Predictor, start: Sequence[str], count: int = 10
 ) -> list[tuple[str, float]]:
     """The most probable words after `start` (as in `generate`), with their probabilities."""
+    if count < 1:
+        raise InputError(f"count = {count}: ask for one word at least")
     task = _language_task(ensemble)
     read = beginning(task, start).view(-1, 1)
     return most_probable(task, next_evidence(ensemble.runner(), task, read), count)
