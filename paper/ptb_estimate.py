@@ -11,6 +11,7 @@ from typing import Any
 
 from paper.ptb import SizeName, recipe_name, rows_at
 from paper.recipes import paper_recipe
+from sparsemble.learning.choosing import COUNTS
 from sparsemble.recipes import Recipe
 from sparsemble.results.running import ingredients_of
 from sparsemble.results.tables import Table
@@ -59,7 +60,7 @@ def measure(size: SizeName, data_folder: Path | None) -> Estimate:
 
 def _row(method: str, recipe: Recipe, data_folder: Path | None) -> RowEstimate:
     fitted = ingredients_of(recipe, data_folder).fit()
-    chain, again = recipe.chain, recipe.retrain
+    chain = recipe.chain
     batches = fitted.training.batches(chain.batch_size)
     watch = _Watch()
     with suppress(_Enough):
@@ -82,8 +83,17 @@ def _row(method: str, recipe: Recipe, data_folder: Path | None) -> RowEstimate:
         epochs=chain.chains * chain.epochs,
         step_seconds=seconds,
         sampling_hours=hours * chain.chains * chain.epochs,
-        retraining_hours=0.0 if again is None else hours * models * again.epochs,
+        retraining_hours=hours * _retrained(recipe, models),
     )
+
+
+def _retrained(recipe: Recipe, models: int) -> int:
+    """Epochs of all members that may be retrained, those of candidates that are not chosen too."""
+    if recipe.retrain is None:
+        return 0
+    rounds = 0 if recipe.prune is None else (recipe.prune.steps - 1) * recipe.prune.between
+    tried = sum(count for count in COUNTS if count <= models) if recipe.choose else models
+    return tried * (recipe.retrain.epochs + rounds)
 
 
 class _Enough(Exception):

@@ -59,7 +59,9 @@ class Team:
         asked = torch.tensor([float(self._stop is not None and self._stop.made)])
         wide = any(tensor.dtype == torch.float64 for tensor in tensors)
         kind = torch.float64 if wide else torch.float32
-        own = [tensor.reshape(-1).to(kind).mul(share) for tensor in tensors]
+        whole = [tensor.reshape(-1).to(kind) for tensor in tensors]
+        # No share is nothing, also of what is not finite.
+        own = [tensor.mul(share) if share else torch.zeros_like(tensor) for tensor in whole]
         flat = torch.cat([*own, asked.to(own[0])])
         summed = self._summed(flat)
         self.made = self.made or bool(summed[-1] > 0)

@@ -15,6 +15,8 @@ import distributed  # noqa: F401  before its settings are changed: it brings the
 import numpy as np
 import pytest
 import some_jobs
+import torch
+from torch.utils.data import DataLoader, TensorDataset
 
 import small_runs
 import sparsemble
@@ -289,3 +291,21 @@ def test_processes_import_nothing_from_the_folder_they_are_started_in(tmp_path, 
     monkeypatch.setattr(sys, "path", [place for place in sys.path if place])
     with Processes(1) as engine:
         assert done(engine, some_jobs.add, [1, 2], 10) == {0: 11, 1: 12}
+
+
+@pytest.mark.parametrize("kind", ["examples", "loader", "text"])
+def test_what_a_chain_is_judged_on_can_be_sent_without_cloudpickle(kind, monkeypatch):
+    """The last sample of a chain that has patience depends on them."""
+    monkeypatch.setitem(sys.modules, "cloudpickle", None)
+    if kind == "text":
+        corpus = sparsemble.grammar()
+        task, data = sparsemble.LanguageModelling().training(corpus).task, corpus.part("validation")
+    else:
+        train, _ = sparsemble.digits()
+        task = sparsemble.Classification(num_classes=10, input_shape=(64,))
+        pairs = TensorDataset(train.inputs, train.targets)
+        data = DataLoader(pairs, 500) if kind == "loader" else train
+    held = task.evaluation(data)
+    sent = unpacked(packed(held))
+    (before, _), (after, _) = (next(iter(each.batches())) for each in (held, sent))
+    assert torch.equal(before, after)

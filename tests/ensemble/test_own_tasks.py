@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,10 +14,11 @@ from torch import Tensor
 import sparsemble
 from sparsemble.ensemble import Ensemble
 from sparsemble.errors import InputError
+from sparsemble.layouts import layout_of
 from sparsemble.recipes import load_recipe
 from sparsemble.store import read_json
 from sparsemble.tasks import Classification, ExampleTask
-from sparsemble.tasks.task import Metric
+from sparsemble.tasks.task import Forward, Metric
 
 
 class Counting(ExampleTask):
@@ -108,3 +110,32 @@ def test_another_task_than_the_one_that_was_saved_is_refused(learned, tmp_path):
 def test_without_ways_to_say_it_a_task_says_so(learned):
     with pytest.raises(InputError, match="Counting does not say how uncertain"):
         learned.uncertainty(torch.zeros(2, 3))
+
+
+class Reversed(Classification):
+    """Networks read every input from its end."""
+
+    kind: str = "reversed"
+
+    def forward(self, network: Callable[..., Any]) -> Forward:
+        return _FromTheEnd(network)
+
+
+class _FromTheEnd(Forward):
+    def __call__(self, inputs: Any) -> Tensor:
+        return super().__call__(inputs.flip(1))
+
+
+def test_how_a_task_calls_networks_holds_in_every_stage():
+    generator = np.random.default_rng(0)
+    inputs = generator.normal(size=(200, 4)).astype(np.float32)
+    classes = (inputs[:, 0] > 0).astype(int)
+    quick = {"chain.epochs": 6, "chain.burn_in": 0, "chain.interval": 3, "chain.chains": 1}
+    recipe = load_recipe("digits", {**quick, "retrain.epochs": 1, "retrain.targets": 0.5})
+    network = sparsemble.feedforward(4, [8], 2)
+    task, layout = Reversed(num_classes=2, input_shape=(4,)), layout_of(network)
+    found = sparsemble.learn(network, (inputs, classes), recipe, task=task, layout=layout)
+    rows = torch.from_numpy(inputs[:5])
+    with torch.no_grad():
+        expected = sum(member(rows.flip(1)).softmax(-1) for member in found.ensemble) / 2
+    torch.testing.assert_close(found.ensemble(rows), expected)

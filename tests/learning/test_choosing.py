@@ -166,6 +166,11 @@ def test_a_latency_that_no_members_have_is_refused_with_the_least_there_is(array
         sparsemble.learn(network(), arrays, limited(0.5))
 
 
+def test_one_sample_that_is_chosen_as_it_is_is_not_retrained():
+    with pytest.raises(ValueError, match=r"choose = true without \[prune\] takes one sample"):
+        recipe(prune=None, choose=True)
+
+
 def test_a_latency_is_for_members_that_are_chosen():
     with pytest.raises(ValueError, match=r"prune.latency = 1 needs choose = true"):
         recipe(prune=PruneSettings(flops=1.0, latency=1.0))

@@ -194,6 +194,19 @@ def test_what_a_rollback_undid_is_forgotten():
     assert (record.members, record.alone, record.together) == (2, 1.0, 0.0)
 
 
+def test_what_a_rollback_undid_is_not_kept_if_nothing_is_left_of_its_chain(tmp_path):
+    members = [saying(0.6), saying(0.7)]
+    task = Classification(class_names=("right", "wrong"), input_shape=(1,))
+    held = task.evaluation((torch.zeros(4, 1), torch.zeros(4).long()), "four examples")
+    folder = RunFolder(tmp_path).stage("chain")
+    folder.path.mkdir(parents=True)
+    monitor = Monitor("chain", task, held, lambda sample: [members.pop(0)], Callback(), folder)
+    for chain in (0, 1):
+        monitor.measure(Sample(chain, 20, {}))
+    monitor.rolled_back(Rollback("chain", 1, 25, "loss", 15, 1, 0.5), lambda: None)
+    assert [(record.chain, record.step) for record in folder.measured()] == [(0, 20)]
+
+
 def test_validation_data_s_columns_are_put_into_the_order_learned(arrays):
     table = pd.DataFrame(arrays[0], columns=[f"f{k}" for k in range(8)])
     backwards = table[table.columns[::-1]]

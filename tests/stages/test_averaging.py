@@ -165,3 +165,27 @@ def test_a_restored_mean_goes_on_to_the_same_bits():
         if step == 5:
             second.restore(*first.state())
     assert torch.equal(whole.value()[0], second.value()[0])
+
+
+def test_what_diverged_before_a_window_is_not_in_its_mean():
+    weights = torch.ones(3)
+    mean = WindowMean([weights], every=1)
+    weights.fill_(torch.nan)
+    mean.stepped(1)
+    mean.restore({}, {"since": 0, "count": 0})  # a chain thrown back to its beginning
+    weights.fill_(2.0)
+    mean.stepped(1)
+    weights.fill_(4.0)
+    mean.stepped(2)
+    assert torch.equal(mean.value()[0], torch.full((3,), 3.0))
+
+
+def test_the_mean_of_halves_does_not_stop_at_the_first_ones():
+    weights = torch.zeros(1, dtype=torch.bfloat16)
+    mean = WindowMean([weights], every=1)
+    for step in range(1, 1001):
+        weights.fill_(float(step > 500))
+        mean.stepped(step)
+    (found,) = mean.value()
+    assert found.dtype is torch.bfloat16
+    assert float(found) == pytest.approx(0.5, abs=0.005)

@@ -220,6 +220,9 @@ def test_clipping_holds_each_member_by_itself():
     clip_gradients(gradients, 1.0, batch_dims=1)
     assert torch.allclose(gradients[0], torch.tensor([[0.6, 0.0], [0.3, 0.0]]))
     assert torch.allclose(gradients[1], torch.tensor([[[0.8]], [[0.4]]]))
+    scalars = [torch.tensor([3.0, 0.3]), torch.tensor([[4.0], [0.4]])]  # one number each
+    clip_gradients(scalars, 1.0, batch_dims=1)
+    assert torch.allclose(scalars[0], torch.tensor([0.6, 0.3]))
 
 
 def test_clipping_one_network_is_pytorchs():

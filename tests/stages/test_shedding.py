@@ -602,3 +602,38 @@ def test_units_that_are_none_are_refused():
         with_units(network, layout, parameters, {"inputs": whole["inputs"]})
     with pytest.raises(InputError, match="are no units of 'hidden1', of 4"):
         with_units(network, layout, parameters, whole | {"hidden1": torch.tensor([1, 9])})
+
+
+def test_a_proximal_step_that_takes_groups_to_zero_for_an_instant_takes_nothing_out():
+    network = mlp(4, 6, 3)
+    layout = layout_of(network)
+    at_zero = {family.name: torch.zeros(0) for family in layout.families}
+    for family in layout.families:
+        at_zero[family.name] = torch.zeros(layout.space(family.space).size, dtype=torch.bool)
+    long_ago = {name: own.clone() for name, own in at_zero.items()}
+    long_ago["outgoing hidden1"][0] = True
+    now = {name: own.clone() for name, own in long_ago.items()}
+    now["outgoing hidden1"][1] = True
+    network = emptied(network, layout, now)
+    shedding = Shedding(Member.dense(network, layout), None, after=3)
+    for idle in (long_ago, long_ago, now):
+        assert not shedding.is_due
+        shedding.count(idle)
+    assert shedding.is_due
+    parameters = {f"parameter/{name}": p.detach() for name, p in network.named_parameters()}
+    smaller = shedding.smaller(ChainState(parameters, {}), [])
+    assert smaller is not None
+    assert smaller.tensors["shedding/units/hidden1"].tolist() == [1, 2, 3, 4, 5]
+
+
+def test_groups_that_could_not_go_are_not_looked_at_again():
+    network = model(8, 6)
+    layout = layout_of(network, "untied")
+    some = {f.name: torch.zeros(layout.space(f.space).size, dtype=bool) for f in layout.families}
+    some[layout.families[0].name][0] = True
+    shedding = Shedding(Member.dense(network, layout), None, after=2)
+    due = []
+    for _ in range(4):
+        shedding.count(some)
+        due.append(shedding.is_due)
+    assert due == [False, True, False, False]

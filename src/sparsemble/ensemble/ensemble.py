@@ -14,14 +14,14 @@ from sparsemble.caller_modes import OwnModes, in_own_modes
 from sparsemble.devices import usable_device
 from sparsemble.ensemble.cost import EnsembleCost, ensemble_cost
 from sparsemble.ensemble.few import Few
-from sparsemble.ensemble.runner import Runner, takes_examples
+from sparsemble.ensemble.runner import Runner
 from sparsemble.errors import InputError
 from sparsemble.members import Member, Stack, Versions, with_sparse_layers
 from sparsemble.modes import is_captured
 from sparsemble.nets.layers import without_addresses
 from sparsemble.programs import Program
 from sparsemble.structure import Layout
-from sparsemble.tasks import Evaluation, Score, Scorer, Task, Uncertainty
+from sparsemble.tasks import Evaluation, Score, Scorer, Task, Uncertainty, takes_examples
 from sparsemble.tasks.finite import finite
 
 if TYPE_CHECKING:
@@ -122,10 +122,11 @@ class Ensemble(nn.Module):
         if self._versions is not None and self._versions.hold():
             return
         members = self._list()
-        stacks = Stack.fits(members)
+        alike = takes_examples(self.task)
+        stacks = alike and Stack.fits(members)
         self._stack = Stack(members) if stacks else None
         self._networks = [] if stacks else [_on_sparse_layers(member) for member in members]
-        few = Few.fits(members) and takes_examples(self.task)
+        few = alike and Few.fits(members)
         self._few = Few(members, self._few) if few else None
         self._versions = Versions(self.members)
 

@@ -21,8 +21,7 @@ from sparsemble.data.arrays import STACKED, rows_at_once
 from sparsemble.ensemble.few import Few
 from sparsemble.members import Stack
 from sparsemble.modes import is_captured
-from sparsemble.tasks import Task
-from sparsemble.tasks.task import Forward
+from sparsemble.tasks import Task, takes_examples
 
 Then = Callable[[Tensor], Tensor]
 
@@ -108,11 +107,6 @@ class Runner:
 
     def _in_turn(self, inputs: Tensor) -> Tensor:
         return torch.stack([forward(inputs) for forward in self._forwards])
-
-
-def takes_examples(task: Task) -> bool:
-    """Does a task call networks with nothing but a batch, example by example?"""
-    return type(task.forward(nn.Identity())) is Forward
 
 
 @contextmanager

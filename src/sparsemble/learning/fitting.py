@@ -87,6 +87,12 @@ class Fitted:
         sizes = dict(self.layout.sizes)
         sizes |= {name: units.numel() for name, units in sample.units.items()}
         own = tensors_of(self.blank)
+        lacking = own.keys() - sample.parameters.keys()
+        if lacking:
+            raise CorruptFileError(
+                f"the sample of step {sample.step} of chain {sample.chain} is not one of this "
+                f"network: it lacks {min(lacking)!r}"
+            )
         for name, tensor in sample.parameters.items():
             if name in own:
                 wanted = self.layout.shape_with(sizes, name, own[name].shape), own[name].dtype

@@ -94,4 +94,4 @@ class Monitor(Callback):
         """Forget samples of a stretch that was thrown away."""
         self._known = [known for known in self._known if not rollback.undoes(known[0])]
         if self._folder is not None:
-            self._folder.save_measured(self.records)
+            self._folder.save_measured(self.records, rollback.chain)

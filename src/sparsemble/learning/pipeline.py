@@ -100,7 +100,7 @@ class Pipeline:
             how,
             self.recipe.seed,
             self.device,
-            self._judge(),
+            self._judge() if how.patience is not None else None,
             self.team,
         )
         samples = self._finished("chain", work, lambda sample: [fitted.dense(sample)])

@@ -96,6 +96,10 @@ class Recipe(Settings):
                 "choose = true needs a budget of all members together: prune.flops, "
                 "prune.parameters or prune.bytes"
             )
+        if self.choose and how is None and self.retrain is not None:
+            raise ValueError(
+                "choose = true without [prune] takes one sample as it is: leave [retrain] out"
+            )
         if how is not None and how.latency is not None and not self.choose:
             raise ValueError(f"prune.latency = {how.latency:g} needs choose = true")
         return self

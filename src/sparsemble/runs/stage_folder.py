@@ -92,8 +92,13 @@ class StageFolder:
         """How its networks do, as far as that is known."""
         return History.of(records_in(self._measured)).samples
 
-    def save_measured(self, records: Sequence[SampleRecord]) -> None:
-        """Keep it, beside what is known of later parts: another run may have asked for more."""
-        last = records[-1].chain if records else -1
+    def save_measured(self, records: Sequence[SampleRecord], part: int = -1) -> None:
+        """Keep it, beside what is known of later parts: another run may have asked for more.
+
+        Args:
+            records: How networks do.
+            part: The last one of which these are all, even if there are none.
+        """
+        last = max([part, *(record.chain for record in records)])
         later = (record for record in self.measured() if record.chain > last)
         write_atomically(self._measured, "".join(map(as_line, [*records, *later])).encode())

@@ -30,7 +30,11 @@ class WindowMean:
     def __init__(self, tensors: Sequence[Tensor], every: int) -> None:
         self._tensors = [tensor.detach() for tensor in tensors]
         self._every = every
-        self._means = [torch.zeros_like(tensor) for tensor in self._tensors]
+        # In halves a late iterate's share of the mean would be lost to rounding.
+        self._means = [
+            torch.zeros_like(tensor, dtype=torch.promote_types(tensor.dtype, torch.float32))
+            for tensor in self._tensors
+        ]
         self.since = 0
         self.count = 0
 
@@ -44,11 +48,20 @@ class WindowMean:
         """Take the tensors in as they are after a step, if it is one of the window's."""
         if step > self.since and (step - self.since) % self._every == 0:
             self.count += 1
-            torch._foreach_lerp_(self._means, self._tensors, 1 / self.count)
+            own = [t.to(mean.dtype) for t, mean in zip(self._tensors, self._means, strict=True)]
+            if self.count == 1:  # whatever was there, be it not finite, is of another window
+                torch._foreach_copy_(self._means, own)
+            else:
+                torch._foreach_lerp_(self._means, own, 1 / self.count)
 
     def value(self) -> list[Tensor]:
         """Copies of the means; of an empty window the tensors as they are."""
-        return [mean.clone() for mean in (self._means if self.count else self._tensors)]
+        if not self.count:
+            return [tensor.clone() for tensor in self._tensors]
+        return [
+            mean.to(tensor.dtype, copy=True)
+            for mean, tensor in zip(self._means, self._tensors, strict=True)
+        ]
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, int]]:
         """What a checkpoint keeps: tensors by number, and counts."""

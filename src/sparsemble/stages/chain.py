@@ -108,6 +108,7 @@ class Chain:
         """Move this from now on."""
         self.parameters = dict(subject.parameters)
         self.others = dict(subject.others)
+        self._moving: Sequence[str] | None = None
         self._forward = subject.forward
         self._update = subject.update
         self._flops = subject.flops
@@ -221,11 +222,12 @@ class Chain:
         self._random.draw_from(
             derive(self.identity.seed, "dropout", self._rollbacks, self.step, team.rank)
         )
+        versions = {name: own._version for name, own in self.others.items()}
         if share:
             losses = self._descend(inputs, targets)
         else:
             losses = torch.zeros([self._members] * self._batch_dims, device=self._device)
-        statistics = [own for own in self.others.values() if own.is_floating_point()]
+        statistics = [self.others[name] for name in self._statistics(team, versions)]
         team.average([losses, *self._gradients().values(), *statistics], share)
         carried = self._carried()
         if carried:
@@ -235,6 +237,17 @@ class Chain:
                 for name, tensor in own.items()
             }
         return losses
+
+    def _statistics(self, team: Team, versions: Mapping[str, int]) -> Sequence[str]:
+        """What forward passes change, in any process: masks and whatever is frozen are not that."""
+        if self._moving is None:
+            own = {
+                name: torch.ones(())
+                for name, tensor in self.others.items()
+                if tensor.is_floating_point() and tensor._version != versions[name]
+            }
+            self._moving = sorted({name for found in team.gathered(own) for name in found})
+        return self._moving
 
     def _gradients(self) -> dict[str, Tensor]:
         """Of all parameters; of one that this network does not use only prior and noise move it."""
@@ -441,7 +454,8 @@ class Chain:
 
 def clip_gradients(gradients: Sequence[Tensor], limit: float, batch_dims: int = 0) -> None:
     """Scale gradients down to a joint norm of at most `limit`, every member's by itself."""
-    each = [torch.linalg.vector_norm(g.flatten(batch_dims), dim=-1) for g in gradients]
+    flat = [g.reshape(*g.shape[:batch_dims], -1) for g in gradients]
+    each = [torch.linalg.vector_norm(own, dim=-1) for own in flat]
     norms = torch.linalg.vector_norm(torch.stack(each), dim=0)
     factors = (limit / norms.clamp_min(limit)).to(gradients[0].dtype)
     for gradient in gradients:

@@ -34,7 +34,7 @@ from sparsemble.stages.subject import Subject, learning_part
 from sparsemble.stages.teaching import Teacher
 from sparsemble.stages.updates import Update
 from sparsemble.structure import Layout
-from sparsemble.tasks import Forward, Task
+from sparsemble.tasks import Forward, Task, takes_examples
 from sparsemble.team import Team
 
 
@@ -127,7 +127,7 @@ class Retraining:
     @cached_property
     def groups(self) -> list[Sequence[Member]]:
         """They."""
-        return retrained_together(self.members)
+        return retrained_together(self.members, self.task)
 
     @cached_property
     def _teacher(self) -> Teacher | None:
@@ -156,7 +156,7 @@ class Retraining:
         """
         callback = callback or Callback()
         group, total = self.groups[number], self.settings.epochs * self.batches.steps
-        trained = _stacked(group) if Stack.fits(group) else _alone(group, self.task)
+        trained = _stacked(group) if _fit_together(group, self.task) else _alone(group, self.task)
         chain = self._chain(trained, number, callback)
         if collected:
             chain.move_to(collected[0].parameters)
@@ -231,9 +231,13 @@ def retrain(
         work.run(number, callback)
 
 
-def retrained_together(members: Sequence[Member]) -> list[Sequence[Member]]:
+def retrained_together(members: Sequence[Member], task: Task) -> list[Sequence[Member]]:
     """The members in groups, one for each chain of the retraining."""
-    return [members] if Stack.fits(members) else [[member] for member in members]
+    return [members] if _fit_together(members, task) else [[member] for member in members]
+
+
+def _fit_together(members: Sequence[Member], task: Task) -> bool:
+    return takes_examples(task) and Stack.fits(members)
 
 
 def _alone(members: Sequence[Member], task: Task) -> _Group:

@@ -55,8 +55,8 @@ class Shedding:
 
     @property
     def is_due(self) -> bool:
-        """Has any group been at zero for long enough?"""
-        return any(bool((count >= self._after).any()) for count in self._counts.values())
+        """Has any group been at zero for just long enough? Those before it were looked at then."""
+        return any(bool((count == self._after).any()) for count in self._counts.values())
 
     def smaller(self, state: ChainState, moved: Sequence[str]) -> ChainState | None:
         """The chain's state without the units that can go; `None` if none can.
@@ -67,7 +67,7 @@ class Shedding:
         ripe = {name: count >= self._after for name, count in self._counts.items()}
         emptied = _emptied(layout, parameters, ripe)
         seen = self._seen(emptied)
-        kept = _kept(layout, emptied, seen)
+        kept = _kept(layout, _there(layout, parameters, ripe), seen)
         if all(len(kept[space.name]) == space.size for space in layout.spaces):
             return None
         buffers = {
@@ -152,6 +152,20 @@ class Shedding:
             for layout in (self.member.layout, self._whole.layout)
         )
         return 1 - (1 - near_zero) * left / whole if whole else near_zero
+
+
+def _there(
+    layout: Layout, parameters: Mapping[str, Tensor], ripe: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    """The parameters, where a weight is 0 only if one of its groups has been so for long enough:
+    a proximal step takes groups to zero that come back with the next gradient."""
+    weights = {name: torch.ones_like(parameters[name]) for name in layout.weights}
+    staying = _emptied(layout, {**parameters, **weights}, ripe)
+    whole = {
+        name: staying[name] * parameters[name].masked_fill(parameters[name] == 0, 1)
+        for name in layout.weights
+    }
+    return {**staying, **whole}
 
 
 def _kept(layout: Layout, parameters: Mapping[str, Tensor], seen: Seen | None) -> dict[str, Tensor]:

@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import torch
 from torch import nn
 
 from sparsemble.errors import InputError
@@ -52,7 +53,7 @@ def initial_network(source: NetworkSource, number: int, seed: int) -> nn.Module:
         else:
             network = copy.deepcopy(source)
             if number > 0:
-                _initialise(network)
+                _initialise_what_learns(network)
     if not any(parameter.requires_grad for parameter in network.parameters()):
         raise InputError(
             "the network has no parameter that learns: all are frozen, or there is none"
@@ -79,13 +80,28 @@ def check_plain(network: nn.Module) -> None:
     )
 
 
+def _initialise_what_learns(network: nn.Module) -> None:
+    """Draw new weights, but for what is frozen, which was learned elsewhere."""
+    frozen = {p: p.detach().clone() for p in network.parameters() if not p.requires_grad}
+    _initialise(network)
+    with torch.no_grad():
+        for parameter, before in frozen.items():
+            parameter.copy_(before)
+
+
 def _initialise(module: nn.Module, name: str = "") -> None:
     """Draw new weights; a module that resets itself as a whole does, any other its parts."""
     own = list(module.parameters())
     if own and not any(parameter.requires_grad for parameter in own):
-        return  # what is frozen was learned elsewhere
-    reset = getattr(module, "reset_parameters", None) or getattr(module, "_reset_parameters", None)
+        return
+    reset: Callable[[], None] | None = getattr(module, "reset_parameters", None)
     if reset is not None:
+        reset()
+        return
+    reset = getattr(module, "_reset_parameters", None)
+    if reset is not None:  # of PyTorch's attention, which leaves some of its parts out
+        for part, child in module.named_children():
+            _initialise(child, f"{name}.{part}" if name else part)
         reset()
         return
     if any(parameter.requires_grad for parameter in module.parameters(recurse=False)):

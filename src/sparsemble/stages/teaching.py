@@ -15,7 +15,7 @@ from torch import Tensor
 
 from sparsemble.data import Inputs
 from sparsemble.members import Member, Stack
-from sparsemble.tasks import Forward, Task
+from sparsemble.tasks import Forward, Task, takes_examples
 
 
 class Teacher:
@@ -32,7 +32,8 @@ class Teacher:
         """Of their forward passes on one example."""
         self._task = task
         self._share = share
-        self._stack = Stack(members) if Stack.fits(members) else None
+        stacks = takes_examples(task) and Stack.fits(members)
+        self._stack = Stack(members) if stacks else None
         self._forwards: list[Forward] = []
         if self._stack is not None:
             self._stack.train(False)

@@ -11,7 +11,15 @@ from sparsemble.tasks.generating import generate, next_words
 from sparsemble.tasks.language import LanguageModelling
 from sparsemble.tasks.regression import Regression
 from sparsemble.tasks.scoring import Score, Scorer
-from sparsemble.tasks.task import Evaluation, Forward, Metric, Predictor, Task, Training
+from sparsemble.tasks.task import (
+    Evaluation,
+    Forward,
+    Metric,
+    Predictor,
+    Task,
+    Training,
+    takes_examples,
+)
 from sparsemble.tasks.uncertainty import Uncertainty
 
 TASKS: tuple[type[Task], ...] = (LanguageModelling, Regression, Classification)
@@ -52,5 +60,6 @@ __all__ = [
     "described_task",
     "generate",
     "next_words",
+    "takes_examples",
     "task_for",
 ]

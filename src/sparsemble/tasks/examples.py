@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -308,29 +309,17 @@ class ExampleTask(Task):
             names = given.feature_names if self.feature_names is not None else None
             inputs = self.inputs(given.inputs, names, name)
             targets = self.known_targets(given, name)
-
-            def parts() -> Iterator[tuple[Inputs, Tensor]]:
-                return zip(inputs.split(AT_ONCE), targets.split(AT_ONCE), strict=True)
-
             notes = given.found if isinstance(given, TableDataset) and is_table(data) else ()
+            parts = partial(_in_parts, inputs, targets)  # which other processes can be sent
             return Evaluation(name, len(given), parts, given, notes=notes, weights=given.weights)
         loader = given if isinstance(given, DataLoader) else DataLoader(given, AT_ONCE)
-
-        def batches() -> Iterator[tuple[Inputs, Tensor]]:
-            # Members are measured one after the other: a loader that shuffles must not.
-            for number, batch in enumerate(in_fixed_order(loader, 0)):
-                source = f"batch {number} of {name}"
-                if not isinstance(batch, list | tuple) or len(batch) != 2:
-                    raise InputError(f"{source} is not a pair of inputs and targets")
-                yield self.inputs(batch[0], None, source), self.checked_targets(batch[1], source)
-
         try:
             count = len(loader.dataset)  # type: ignore[arg-type]
         except TypeError:
             raise InputError(
                 f"{name}: the data loader's dataset has no length; give arrays, or one that has"
             ) from None
-        return Evaluation(name, count, batches, given)
+        return Evaluation(name, count, partial(_of_loader, self, loader, name), given)
 
     def evaluation_from(
         self, source: str, part: str, folder: Path | None, **options: Any
@@ -490,3 +479,18 @@ def _is_empty(data: Any) -> bool:
         return len(data) == 0
     except TypeError:
         return False
+
+
+def _in_parts(inputs: Inputs, targets: Tensor) -> Iterator[tuple[Inputs, Tensor]]:
+    return zip(inputs.split(AT_ONCE), targets.split(AT_ONCE), strict=True)
+
+
+def _of_loader(
+    task: ExampleTask, loader: DataLoader[Any], name: str
+) -> Iterator[tuple[Inputs, Tensor]]:
+    """A loader's batches, checked; members are measured one after the other, so never shuffled."""
+    for number, batch in enumerate(in_fixed_order(loader, 0)):
+        source = f"batch {number} of {name}"
+        if not isinstance(batch, list | tuple) or len(batch) != 2:
+            raise InputError(f"{source} is not a pair of inputs and targets")
+        yield task.inputs(batch[0], None, source), task.checked_targets(batch[1], source)

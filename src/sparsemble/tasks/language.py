@@ -13,6 +13,7 @@ import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -158,7 +159,7 @@ class LanguageModelling(Task):
         return Evaluation(
             text.name,
             len(text.tokens),
-            lambda: segments(text, first),
+            partial(segments, text, first),  # which other processes can be sent
             text,
             reference=reference,
             notes=text.notes,

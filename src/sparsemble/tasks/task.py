@@ -99,6 +99,14 @@ class Forward:
         return {}
 
 
+def takes_examples(task: Task) -> bool:
+    """Does a task call networks with nothing but a batch, example by example?
+
+    Only then may several be computed as one: what else a task gives them, a stack would not get.
+    """
+    return type(task.forward(nn.Identity())) is Forward
+
+
 @dataclass(frozen=True)
 class Evaluation:
     """Data with known answers, in the order they are read; `batches` makes them anew each time."""
