@@ -23,9 +23,11 @@ SEARCHES = sorted((PAPER / "searches").glob("*.toml"))
 @pytest.mark.parametrize("name", ptb_names())
 def test_every_row_at_every_size_is_a_recipe_that_says_what_it_is(name):
     recipe = paper_recipe(name)
-    _, size, _ = name.split("-", 2)
+    _, size, row = name.split("-", 2)
     assert recipe.name == name
     assert recipe.description.startswith(f"PTB, {size}: ")
+    if row == "beyond":
+        return
     # What the paper does not have is off.
     assert recipe.network.model_fields_set <= {"kind", "hidden", "dropout", "shared", "init_range"}
     assert recipe.task.jitter == 0

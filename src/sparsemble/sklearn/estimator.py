@@ -29,7 +29,7 @@ from sparsemble.settings import Count, Names, Settings
 from sparsemble.sklearn.canonical import canonical_rows
 from sparsemble.store import inside, read_json, write_json
 from sparsemble.streams import borrowed_streams
-from sparsemble.tasks import Classification, ExampleTask, Regression, Task
+from sparsemble.tasks import ExampleTask, Task
 
 Factory = Callable[[int, int], nn.Module]
 """Makes a network of so many inputs and outputs."""
@@ -51,7 +51,7 @@ class SparseEnsembleEstimator(BaseEstimator):  # type: ignore[misc]
     """An ensemble of small networks for the price of one, as an estimator."""
 
     _about: ClassVar[type[Described]] = Described
-    _task: ClassVar[type[Classification] | type[Regression]]
+    _task: ClassVar[type[Task]]
     hidden_sizes: Sequence[int]
     network: Factory | None
     budget: Budget | None

@@ -222,12 +222,12 @@ class Chain:
         self._random.draw_from(
             derive(self.identity.seed, "dropout", self._rollbacks, self.step, team.rank)
         )
-        versions = {name: own._version for name, own in self.others.items()}
+        before = {n: own.clone() for n, own in self.others.items()} if self._moving is None else {}
         if share:
             losses = self._descend(inputs, targets)
         else:
             losses = torch.zeros([self._members] * self._batch_dims, device=self._device)
-        statistics = [self.others[name] for name in self._statistics(team, versions)]
+        statistics = [self.others[name] for name in self._statistics(team, before)]
         team.average([losses, *self._gradients().values(), *statistics], share)
         carried = self._carried()
         if carried:
@@ -238,13 +238,16 @@ class Chain:
             }
         return losses
 
-    def _statistics(self, team: Team, versions: Mapping[str, int]) -> Sequence[str]:
-        """What forward passes change, in any process: masks and whatever is frozen are not that."""
+    def _statistics(self, team: Team, before: Mapping[str, Tensor]) -> Sequence[str]:
+        """What a forward pass changes, in any process: masks and what is frozen are not averaged.
+
+        `before` is needed the first time.
+        """
         if self._moving is None:
             own = {
                 name: torch.ones(())
                 for name, tensor in self.others.items()
-                if tensor.is_floating_point() and tensor._version != versions[name]
+                if tensor.is_floating_point() and not torch.equal(tensor, before[name])
             }
             self._moving = sorted({name for found in team.gathered(own) for name in found})
         return self._moving
