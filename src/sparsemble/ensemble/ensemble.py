@@ -122,11 +122,11 @@ class Ensemble(nn.Module):
         if self._versions is not None and self._versions.hold():
             return
         members = self._list()
-        alike = takes_examples(self.task)
-        stacks = alike and Stack.fits(members)
+        plain = takes_examples(self.task)
+        stacks = plain and Stack.fits(members)
         self._stack = Stack(members) if stacks else None
         self._networks = [] if stacks else [_on_sparse_layers(member) for member in members]
-        few = alike and Few.fits(members)
+        few = plain and Few.fits(members)
         self._few = Few(members, self._few) if few else None
         self._versions = Versions(self.members)
 

@@ -109,9 +109,11 @@ class SparseEnsembleEstimator(BaseEstimator):  # type: ignore[misc]
         if not isinstance(self.recipe, Recipe):
             raise InputError(f"recipe = {self.recipe!r}: load_recipe() makes one")
         theirs = self.recipe.task
-        if theirs is not None and type(theirs) is not type(task):
+        if theirs is None:
+            return
+        if type(theirs) is not type(task):
             raise InputError(f"recipe {self.recipe.name!r} is for {theirs.noun}, not {task.noun}")
-        for name in () if theirs is None else theirs.model_fields_set:
+        for name in sorted(theirs.model_fields_set):
             own, asked = getattr(task, name), getattr(theirs, name)
             if own != asked:
                 raise InputError(
