@@ -106,6 +106,13 @@ ROWS = (
         1,
         short="beyond",
     ),
+    Row(
+        "beyond-40",
+        3,
+        "means, for the FLOPs of one network, regularised (SE, ISS), pruned and retrained",
+        1,
+        short="beyond, pruned",
+    ),
     Row("sgd", 5, "SGD (Zaremba et al. 2014)", 1, Figures("1 (66M)", "1 (102M)", 82.2, 78.4)),
     Row("sgd-38", 5, "SGD (Zaremba et al. 2014)", 38, Figures("38×", "38×", dev=71.9, test=68.7)),
     Row("sgd-gsp-pr", 5, "SGD+GSP+PR", 1, Figures("0.1×", "0.2×", dev=81.9, test=77.8)),
