@@ -2,8 +2,10 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -11,6 +13,8 @@ from typer.testing import CliRunner
 from sparsemble.cli.main import app
 from sparsemble.errors import InputError
 from sparsemble.recipes import builtin_names, load_recipe
+from sparsemble.results import read_result
+from sparsemble.store import read_json, write_json
 
 QUICK = [
     "--set",
@@ -87,6 +91,26 @@ def test_learn_leaves_a_run_folder_and_goes_on_in_it(tmp_path, command):
     assert out.splitlines()[-6:] == again.splitlines()[-6:]
 
 
+@pytest.mark.slow
+def test_a_run_remembers_where_it_computes_and_goes_on_there(tmp_path, command):
+    folder = tmp_path / "run"
+    code, *_ = command("learn", "digits", "--out", folder, "--device", "cpu:0", *QUICK)
+    assert code == 0
+    assert read_result(folder / "result.json").provenance["device"] == "cpu:0"
+    (folder / "result.json").unlink()
+    assert command("resume", folder)[0] == 0
+    assert read_result(folder / "result.json").provenance["device"] == "cpu:0"
+
+
+def test_a_run_that_was_begun_elsewhere_can_be_resumed_here(class_run, tmp_path, command):
+    folder = Path(shutil.copytree(class_run, tmp_path / "run"))
+    write_json(folder / "run.json", {**read_json(folder / "run.json"), "device": "meta"})
+    code, _, err = command("resume", folder)
+    assert code == 2
+    assert "device = 'meta' cannot be used" in err
+    assert command("resume", folder, "--device", "cpu")[0] == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -95,6 +119,8 @@ def test_learn_leaves_a_run_folder_and_goes_on_in_it(tmp_path, command):
         (["learn", "digits", "--set", "prune.sparsitty=0.5"], "did you mean 'sparsity'?"),
         (["learn", "digits", "--set", "chain.sampler.temperature=-1"], "temperature = -1"),
         (["learn", "digits", "--set", "nonsense"], "write KEY=VALUE"),
+        (["learn", "digits", "--device", "nowhere"], "device = 'nowhere' cannot be used"),
+        (["learn", "digits", "--device", "meta"], "name another with --device"),
         (["learn", "missing.toml"], "missing.toml does not exist"),
         (["reproduce", "mnist", "--row", "mnist-x"], "no row 'mnist-x'"),
         (["search", "missing.toml"], "search file missing.toml"),

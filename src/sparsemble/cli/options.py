@@ -25,6 +25,9 @@ DataFolder = Annotated[
 Threads = Annotated[
     int | None, typer.Option("--threads", min=1, help="CPU threads; default: PyTorch's choice.")
 ]
+Device = Annotated[
+    str, typer.Option("--device", metavar="NAME", help="Where to compute, as cuda or cuda:1.")
+]
 Jobs = Annotated[
     int | None,
     typer.Option("--jobs", min=1, help="Processes at a time, with one thread each; default: here."),
@@ -84,6 +87,18 @@ def engine_from(jobs: int | None, on: str | None) -> Iterator[Engine | None]:
         raise InputError(f"--jobs {jobs}: a cluster has as many workers as it has; leave it")
     with engine_on(jobs if on is None else on, jobs) as engine:
         yield engine
+
+
+def device_from(device: str, on: str | None) -> str:
+    """Where to compute, if that can be; of what a cluster's workers have nothing is known here."""
+    from sparsemble.devices import usable_device
+
+    if on is not None:
+        return device
+    try:
+        return str(usable_device(device))
+    except InputError as error:
+        raise InputError(f"{error}; name another with --device") from None
 
 
 def check_alone(command: str) -> None:

@@ -16,10 +16,12 @@ import typer
 from sparsemble.cli.app import app
 from sparsemble.cli.options import (
     DataFolder,
+    Device,
     Jobs,
     On,
     Threads,
     check_alone,
+    device_from,
     engine_from,
     progress_console,
     results_console,
@@ -73,6 +75,7 @@ def mnist(
     tables: OnlyTables = False,
     into: Into = None,
     data: DataFolder = None,
+    device: Device = "cpu",
     threads: Threads = None,
     paper: Paper = None,
 ) -> None:
@@ -90,7 +93,7 @@ def mnist(
     train_with(threads_for(jobs, on, threads))
     if not tables:
         planned = mnist.jobs(rows or (), seeds=seeds, ensemble_seeds=ensemble_seeds, out=out)
-        with _workplace(work, jobs, on, data) as place:
+        with _workplace(work, jobs, on, data, device) as place:
             _run(planned, place)
     found = mnist.results_in(out)
     _tell_count(found.values(), out)
@@ -110,6 +113,7 @@ def beyond(
         Path | None, typer.Option("--picture", help="Draw quality against cost in this SVG file.")
     ] = None,
     data: DataFolder = None,
+    device: Device = "cpu",
     threads: Threads = None,
     paper: Paper = None,
 ) -> None:
@@ -128,7 +132,7 @@ def beyond(
     check_alone("reproduce")
     train_with(threads_for(jobs, on, threads))
     if not tables:
-        with _workplace(work, jobs, on, data) as place:
+        with _workplace(work, jobs, on, data, device) as place:
             _run(beyond.jobs(seeds=seeds, out=out), place)
     found = beyond.results_in(out)
     _tell_count(found.values(), out)
@@ -165,6 +169,7 @@ def ptb(
         ),
     ] = None,
     data: DataFolder = None,
+    device: Device = "cpu",
     threads: Threads = None,
     paper: Paper = None,
 ) -> None:
@@ -185,9 +190,10 @@ def ptb(
     train_with(threads_for(jobs, on, threads))
     chosen = ptb.checked_size(size)
     if estimate:
-        if rows or seeds > 1 or figure4b:
+        if rows or seeds > 1 or figure4b or device != "cpu":
             raise InputError(
-                "--estimate is of all rows, for one seed: leave --row, --seeds and --figure4b"
+                "--estimate is of all rows, for one seed, on the CPU: leave --row, --seeds, "
+                "--figure4b and --device"
             )
         (estimating,) = _modules(folder, "ptb_estimate")
         known = estimating.estimate_file(chosen, out)
@@ -202,13 +208,13 @@ def ptb(
             )
         known = ptb.curves_file(chosen, out)
         if not tables:
-            with _workplace(work, jobs, on, data) as place:
+            with _workplace(work, jobs, on, data, device) as place:
                 ptb.figure4b(chosen, out, place)
         curves = figure.read_curves(known)
         _show([figure.figure_table(curves)], f"figure4b {chosen}", into)
         return
     if not tables:
-        with _workplace(work, jobs, on, data) as place:
+        with _workplace(work, jobs, on, data, device) as place:
             _run(ptb.jobs(rows or (), size=chosen, seeds=seeds, out=out), place)
     found = ptb.results_in(out, chosen)
     _tell_count(found.values(), out)
@@ -267,12 +273,12 @@ def _modules(folder: Path, *names: str) -> list[Any]:
 
 @contextmanager
 def _workplace(
-    work: Path, jobs: int | None, on: str | None, data: Path | None
+    work: Path, jobs: int | None, on: str | None, data: Path | None, device: str
 ) -> Iterator[Workplace]:
     from sparsemble.search.jobs import Workplace
 
     with engine_from(jobs, on) as engine:
-        yield Workplace(work, engine, data, progress_console())
+        yield Workplace(work, engine, data, progress_console(), device_from(device, on))
 
 
 def _run(jobs: Sequence[Job], place: Workplace) -> None:

@@ -13,6 +13,7 @@ from sparsemble.cli.options import (
     Changes,
     Code,
     DataFolder,
+    Device,
     Jobs,
     On,
     Quiet,
@@ -20,6 +21,7 @@ from sparsemble.cli.options import (
     Threads,
     Unseen,
     check_alone,
+    device_from,
     engine_from,
     parsed_budget,
     parsed_changes,
@@ -106,6 +108,7 @@ def learn(
     jobs: Jobs = None,
     on: On = None,
     data: DataFolder = None,
+    device: Device = "cpu",
     threads: Threads = None,
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard", help="Also write scalars for TensorBoard.")
@@ -123,6 +126,7 @@ def learn(
     from sparsemble.recipes.baselines import baseline_of
 
     train_with(threads_for(jobs, on, threads))
+    device = device_from(device, on)
     wanted, epochs = parsed_changes(changes), None
     if tables and recipe is None:
         budget = budget or "flops=1.0"
@@ -145,7 +149,7 @@ def learn(
     show_columns(resolved, console)
     baseline_of(resolved)  # before anything is computed
     if budget is not None:
-        found = _planned(resolved, budget, folder, console, data, epochs)
+        found = _planned(resolved, budget, folder, console, data, device, epochs)
         resolved = found.model_copy(update={"baseline": resolved.baseline})
     with engine_from(jobs, on) as engine:
         _run(
@@ -153,6 +157,7 @@ def learn(
             folder,
             console,
             data,
+            device,
             compared=True,
             tensorboard=tensorboard,
             as_json=as_json,
@@ -178,6 +183,7 @@ def _planned(
     folder: Path,
     console: Console,
     data: Path | None,
+    device: str,
     epochs: int | None,
 ) -> Recipe:
     """The recipe that trials find for a budget."""
@@ -186,7 +192,15 @@ def _planned(
 
     limits = parsed_budget(budget)
     with shown(console, f"{recipe.name}, trials") as callback:
-        found = planned(recipe, limits, folder, epochs=epochs, data_folder=data, callback=callback)
+        found = planned(
+            recipe,
+            limits,
+            folder,
+            epochs=epochs,
+            data_folder=data,
+            device=device,
+            callback=callback,
+        )
     console.print(f"settings for {limits.text}: {found.in_short}")
     return found
 
@@ -199,6 +213,10 @@ def resume(
     jobs: Jobs = None,
     on: On = None,
     data: DataFolder = None,
+    device: Annotated[
+        str | None,
+        typer.Option("--device", metavar="NAME", help="Where to compute; default: as it began."),
+    ] = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -222,6 +240,7 @@ def resume(
             folder,
             progress_console(quiet=quiet),
             data,
+            device_from(device or run.device(), on),
             compared=run.baseline.is_dir(),
             tensorboard=run.tensorboard.is_dir(),
             as_json=as_json,
@@ -234,6 +253,7 @@ def _run(
     folder: Path,
     console: Console,
     data: Path | None,
+    device: str,
     *,
     compared: bool,
     tensorboard: bool,
@@ -260,6 +280,7 @@ def _run(
                 folder,
                 console=console,
                 data_folder=data,
+                device=device,
                 callback=callback,
                 engine=engine,
             )
@@ -308,6 +329,7 @@ def search(
     jobs: Jobs = None,
     on: On = None,
     data: DataFolder = None,
+    device: Device = "cpu",
     threads: Threads = None,
 ) -> None:
     """Search for hyper-parameters on validation data: of a grid, or by Optuna in a space.
@@ -333,7 +355,7 @@ def search(
     console = results_console()
     plan = read_search(file)
     with engine_from(jobs, on) as engine:
-        place = Workplace(work, engine, data, progress_console())
+        place = Workplace(work, engine, data, progress_console(), device_from(device, on))
         if isinstance(plan, SpaceSearch):
             show_exploration(plan, place, out, console)
             return

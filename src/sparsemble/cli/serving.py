@@ -9,6 +9,7 @@ import typer
 from sparsemble.cli.app import app
 from sparsemble.cli.options import (
     Code,
+    Device,
     Saved,
     Threads,
     Unseen,
@@ -26,6 +27,7 @@ def serve(
     open_page: Annotated[bool, typer.Option("--open", help="Show the page in a browser.")] = False,
     unseen: Unseen = None,
     code: Code = None,
+    device: Device = "cpu",
     threads: Threads = None,
 ) -> None:
     """Predict over HTTP, with a page to try an ensemble in a browser.
@@ -40,7 +42,7 @@ def serve(
     from sparsemble.serving.running import address_of, bound_socket, is_private, server_of
 
     use_threads(threads)
-    ensemble = open_ensemble(saved, code or ())
+    ensemble = open_ensemble(saved, code or (), device)
     server = server_of(service_of(ensemble, saved.resolve().name, unseen=unseen))
     with bound_socket(host, port) as listening:
         address = address_of(listening)

@@ -15,6 +15,7 @@ from sparsemble.cli.options import (
     AsJson,
     Code,
     DataFolder,
+    Device,
     Read,
     Saved,
     Threads,
@@ -47,6 +48,7 @@ def evaluate(
     unseen: Unseen = None,
     code: Code = None,
     data: DataFolder = None,
+    device: Device = "cpu",
     threads: Threads = None,
     as_json: AsJson = False,
 ) -> None:
@@ -59,7 +61,7 @@ def evaluate(
     from sparsemble.runs.opening import open_ensemble
 
     use_threads(threads)
-    ensemble = open_ensemble(saved, code or ())
+    ensemble = open_ensemble(saved, code or (), device)
     options = given({"streams": streams, "unseen": unseen})
     score = ensemble.evaluate(ensemble.task.evaluation_from(on, part, data, **options))
     if not all(map(math.isfinite, score.metrics.values())):
@@ -92,6 +94,7 @@ def predict(
     ] = None,
     unseen: Unseen = None,
     code: Code = None,
+    device: Device = "cpu",
     threads: Threads = None,
     as_json: AsJson = False,
 ) -> None:
@@ -103,7 +106,7 @@ def predict(
     from sparsemble.store import write_pieces
 
     use_threads(threads)
-    ensemble = open_ensemble(saved, code or ())
+    ensemble = open_ensemble(saved, code or (), device)
     options = given({"words": words, "unseen": unseen})
     answers = ensemble.task.predict_file(ensemble, inputs, **options)
     pieces = _as_json(answers) if as_json else (answer.text for answer in answers)
@@ -224,6 +227,7 @@ def sample(
     ] = 1.0,
     seed: Annotated[int, typer.Option("--seed", min=0)] = 0,
     code: Code = None,
+    device: Device = "cpu",
 ) -> None:
     """Draw text from an ensemble of language models.
 
@@ -234,7 +238,7 @@ def sample(
     from sparsemble.tasks import generate
     from sparsemble.tasks.generating import unknown_words
 
-    ensemble = open_ensemble(saved, code or ())
+    ensemble = open_ensemble(saved, code or (), device)
     line = start.split()
     drawn = generate(ensemble, words, start=line, temperature=temperature, seed=seed)
     if unknown := unknown_words(ensemble, line):

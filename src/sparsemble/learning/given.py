@@ -99,7 +99,7 @@ class Given:
         held = fitted.training.watched()
         threads = None if self.engine is None else 1
         shared = run is not None or self.team is not None
-        with stop_requests(catch=shared) as stop, _opened(run, given, threads, self.team):
+        with stop_requests(catch=shared) as stop, self._opened(run, given, threads):
             identity = _identity(fitted, recipe, self.team) if shared else {}
             if self.team is not None:
                 stop = self.team.watching(stop)
@@ -132,6 +132,16 @@ class Given:
             trials=None if run is None else trials_cost(run.trials),
         )
 
+    @contextmanager
+    def _opened(self, run: RunFolder | None, recipe: Recipe, threads: int | None) -> Iterator[None]:
+        """Lock the run and compute as it was begun: another number of threads would change bits."""
+        # In a team every process has a device of its own.
+        device = self.device if self.team is None else self.device.type
+        with nullcontext() if run is None else run.locked():
+            begun = torch.get_num_threads() if run is None else run.claim(recipe, threads, device)
+            with with_threads(agreed(begun, self.team)):
+                yield
+
     def fit(self, recipe: Recipe) -> Fitted:
         """All of it, if it goes together and with a recipe."""
         data, validation = self.data, self.validation
@@ -148,17 +158,6 @@ class Given:
             self.device,
             self.tracer,
         )
-
-
-@contextmanager
-def _opened(
-    run: RunFolder | None, recipe: Recipe, threads: int | None, team: Team | None
-) -> Iterator[None]:
-    """Lock the run and compute as it was begun: another number of threads would change bits."""
-    with nullcontext() if run is None else run.locked():
-        begun = torch.get_num_threads() if run is None else run.claim(recipe, threads)
-        with with_threads(agreed(begun, team)):
-            yield
 
 
 def _identity(fitted: Fitted, recipe: Recipe, team: Team | None) -> dict[str, Any]:

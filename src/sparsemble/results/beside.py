@@ -73,6 +73,7 @@ def run_compared(
     *,
     console: Console,
     data_folder: Path | None = None,
+    device: str = "cpu",
     callback: Callback | None = None,
     engine: Engine | None = None,
 ) -> Compared:
@@ -84,16 +85,23 @@ def run_compared(
         folder: Of the run; what it is compared with has folders of its own inside.
         console: Where the baseline's progress is shown.
         data_folder: Where data sets lie.
+        device: Where both are computed.
         callback: Told what happens in the recipe's run.
         engine: Where both are worked on, if not in this process and in one beside it.
     """
-    how: dict[str, Any] = {"data_folder": data_folder, "callback": callback, "engine": engine}
+    how: dict[str, Any] = {
+        "data_folder": data_folder,
+        "device": device,
+        "callback": callback,
+        "engine": engine,
+    }
     run = RunFolder(folder, code=recipe.code)
     if baseline is None:
         own = run_recipe(recipe, folder, **how)
         if is_first():
             with run.locked():
-                run.claim(recipe)  # a run that was finished before knows that nothing is asked
+                # A run that was finished before knows that nothing is asked.
+                run.claim(recipe, device=device)
         return Compared(own)
     both = _side_by_side if team_here() is None else _one_by_one
     own, beside = both(recipe, baseline, run, console, how)
@@ -102,7 +110,7 @@ def run_compared(
         return Compared(own)
     given = ingredients_of(recipe, data_folder)
     judged = is_dense(baseline) and is_first()
-    verdict = _verdict(given, own, beside, run) if judged else None
+    verdict = _verdict(given, own, beside, run, device) if judged else None
     small = None
     if recipe.baseline == "small":
         try:
@@ -116,15 +124,15 @@ def _side_by_side(
     recipe: Recipe, baseline: Recipe, run: RunFolder, console: Console, how: dict[str, Any]
 ) -> tuple[Result, Result | DivergedError]:
     """What comes of a run and its baseline, at the same time if there are processors for both."""
-    engine, data_folder = how["engine"], how["data_folder"]
+    engine, data_folder, device = how["engine"], how["data_folder"], how["device"]
     threads = max(torch.get_num_threads() // 2, 1) if engine is None else 1
     diverged = None
     with ExitStack() as ending:
         there = engine or ending.enter_context(Processes(1))
-        other = _begun(recipe, baseline, run, console, data_folder, threads)
+        other = _begun(recipe, baseline, run, console, data_folder, device, threads)
         if other is not None:
             ending.enter_context(other)
-            other.begin(there, data_folder, threads)
+            other.begin(there, data_folder, device, threads)
             if engine is None and torch.get_num_threads() == 1:
                 other.wait()
         own = run_recipe(recipe, run.path, **how)
@@ -157,12 +165,12 @@ class _Beside:
         self._made: Made = None
         self._error: BaseException | None = None
 
-    def begin(self, engine: Engine, data_folder: Path | None, threads: int) -> None:
+    def begin(self, engine: Engine, data_folder: Path | None, device: str, threads: int) -> None:
         """Let it be trained."""
-        self._thread = Thread(target=self._train, args=(engine, data_folder, threads))
+        self._thread = Thread(target=self._train, args=(engine, data_folder, device, threads))
         self._thread.start()
 
-    def _train(self, engine: Engine, data_folder: Path | None, threads: int) -> None:
+    def _train(self, engine: Engine, data_folder: Path | None, device: str, threads: int) -> None:
         runs = make_runs(
             [[Order(self._baseline, self._folder.name)]],
             self._folder.parent,
@@ -170,6 +178,7 @@ class _Beside:
             stop=self._stop,
             hear=lambda _, told: told_on(self._view, told),
             data_folder=data_folder,
+            device=device,
             threads=threads,
         )
         try:
@@ -198,6 +207,7 @@ def _begun(
     run: RunFolder,
     console: Console,
     data_folder: Path | None,
+    device: str,
     threads: int,
 ) -> _Beside | None:
     """The baseline, unless it is done; the run itself is claimed first."""
@@ -210,13 +220,14 @@ def _begun(
             f"{run.baseline} holds something else to compare with; delete it, or ask for what it is"
         )
     with run.locked():
-        run.claim(recipe, threads=threads)  # so that resume finds it while the baseline is trained
+        # So that resume finds it while the baseline is trained.
+        run.claim(recipe, threads=threads, device=device)
         run.baseline.mkdir(exist_ok=True)
     if known_result(run.baseline, baseline) is not None:
         remove_marks(run.path)  # of a run that was killed when it had just been trained
         return None
     with beside.locked():
-        beside.claim(baseline, threads=threads)
+        beside.claim(baseline, threads=threads, device=device)
     chain = baseline.chain
     what = "a network is" if chain.chains == 1 else f"{chain.chains} networks are"
     console.print(
@@ -250,14 +261,16 @@ def _flops(given: Ingredients, network: NetworkSettings) -> int:
     return Member.dense(built, layout_of(built)).cost.flops
 
 
-def _verdict(given: Ingredients, own: Result, beside: Result, run: RunFolder) -> Verdict:
+def _verdict(
+    given: Ingredients, own: Result, beside: Result, run: RunFolder, device: str
+) -> Verdict:
     """The run's ensemble beside the first dense network; kept with the run."""
     part = given.split.measured.get("test") or next(iter(given.split.measured.values()))
     code = given.recipe.code
     seconds = sum(beside.seconds.values()) / len(beside.structures)
     verdict = judge(
-        open_ensemble(run.path, code),
-        open_ensemble(run.baseline, code)[:1],
+        open_ensemble(run.path, code, device),
+        open_ensemble(run.baseline, code, device)[:1],
         part.data,
         seconds=(sum(own.seconds.values()), seconds),
     )

@@ -39,6 +39,7 @@ class Order:
 class _Shared:
     place: Place
     data_folder: Path | None
+    device: str
     manner: Manner
 
 
@@ -50,6 +51,7 @@ def make_runs(
     stop: Stop,
     hear: Callable[[Order, tuple[object, ...]], bool | None],
     data_folder: Path | None = None,
+    device: str = "cpu",
     threads: int = 1,
 ) -> Generator[tuple[int, list[Made]]]:
     """Make the runs of every batch one after the other, and batches side by side.
@@ -64,6 +66,7 @@ def make_runs(
         hear: Told what happens in a run, by the name and arguments of what a callback is told; to
             say yes asks the run's batch to stop.
         data_folder: Where data sets lie, if not where they do by default.
+        device: That every run computes on, in its process.
         threads: That new runs compute with.
     """
     with marked(folder) as place:
@@ -72,6 +75,7 @@ def make_runs(
             _Shared(
                 place,
                 None if data_folder is None else data_folder.absolute(),
+                device,
                 Manner.here(threads),
             ),
             [
@@ -97,13 +101,13 @@ def _make(shared: _Shared, task: tuple[list[Order], Files], line: Line) -> tuple
     batch, sent = task
     with shared.manner.kept(), worked_in(shared.place, sent) as worked:
         made = [
-            _made(order, worked.folder, shared.data_folder, _Numbered(line, number))
+            _made(order, worked.folder, shared, _Numbered(line, number))
             for number, order in enumerate(batch)
         ]
         return made, worked.results()
 
 
-def _made(order: Order, folder: Path, data_folder: Path | None, line: Line) -> Made:
+def _made(order: Order, folder: Path, shared: _Shared, line: Line) -> Made:
     if line.made:
         return None
     try:
@@ -112,7 +116,8 @@ def _made(order: Order, folder: Path, data_folder: Path | None, line: Line) -> M
                 order.recipe,
                 folder / order.folder,
                 samples_folder=None if order.samples is None else folder / order.samples,
-                data_folder=data_folder,
+                data_folder=shared.data_folder,
+                device=shared.device,
                 callback=Telling(line),
             )
     except DivergedError as error:

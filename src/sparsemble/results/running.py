@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
 from torch import nn
 
 from sparsemble.data import Split
@@ -68,6 +69,7 @@ def planned(
     *,
     epochs: int | None = None,
     data_folder: Path | None = None,
+    device: str | torch.device = "cpu",
     callback: Callback | None = None,
 ) -> Recipe:
     """The recipe of a run for a budget, with the data and network of another recipe.
@@ -78,6 +80,7 @@ def planned(
         folder: Of the run; if it was begun already, its own recipe is given.
         epochs: How long a chain is at most; by default as long as is usual.
         data_folder: Where data sets lie.
+        device: Where to compute.
         callback: Told what happens in the trials.
     """
     if is_run(folder):
@@ -106,6 +109,7 @@ def planned(
         layout=given.layout,
         grouping=recipe.grouping,
         validation=given.split.validation,
+        device=device,
         callback=callback,
         folder=RunFolder(folder).trials,
     )
@@ -121,6 +125,7 @@ def run_recipe(
     *,
     samples_folder: Path | None = None,
     data_folder: Path | None = None,
+    device: str | torch.device = "cpu",
     callback: Callback | None = None,
     engine: Engine | None = None,
 ) -> Result:
@@ -131,6 +136,7 @@ def run_recipe(
         folder: Of the run.
         samples_folder: For samples that several runs share.
         data_folder: Where data sets lie.
+        device: Where to compute.
         callback: Told what happens.
         engine: Where its chains and members are worked on, if not here.
     """
@@ -149,6 +155,7 @@ def run_recipe(
         folder=folder,
         samples_folder=samples_folder,
         validation=given.split.validation,
+        device=device,
         callback=callback,
         progress=False,  # the callback shows it, if anyone is to look
         on=engine,

@@ -1,7 +1,7 @@
 """The run folder: recipe, trace, checkpoints, samples, ensemble.
 
     run/
-      run.json             recipe, seed, versions, commit, threads
+      run.json             recipe, seed, versions, commit, threads, device
       trials/              the short chains that found the recipe, if it was looked for
       chain/               stage 1: a folder for every chain
       prune-1/, …          the training between rounds of pruning, if there are several
@@ -30,6 +30,8 @@ from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from sparsemble.errors import InputError
 from sparsemble.extensions import permitted
@@ -108,6 +110,10 @@ class RunFolder:
             raise InputError(f"{self.path} is not a run folder: it has no run.json")
         return self._note().recipe
 
+    def device(self) -> str:
+        """Where the run was begun to compute."""
+        return self._note().device
+
     def latencies(self) -> list[float]:
         """How long predictions of the candidates took, as far as that was measured."""
         if not self._latencies.is_file():
@@ -126,11 +132,13 @@ class RunFolder:
         return tuple(named_code({key: fields.get(key) for key in ("task", "network")}))
 
     def begun(self) -> dict[str, Any]:
-        """The versions, commit and threads the run was begun with."""
+        """The versions, commit, threads and device the run was begun with."""
         known = read_json(self._file)
-        return {key: known.get(key) for key in provenance()}
+        return {key: known.get(key) for key in (*provenance(), "device")}
 
-    def claim(self, recipe: Recipe, threads: int | None = None) -> int:
+    def claim(
+        self, recipe: Recipe, threads: int | None = None, device: str | torch.device = "cpu"
+    ) -> int:
         """Write `run.json`, or check that the folder holds the same run; return its threads."""
         if not self._file.exists():
             shared = self._samples
@@ -139,6 +147,7 @@ class RunFolder:
             known = {"recipe": recipe.model_dump(mode="json"), **provenance(), "samples": name}
             # What another run has sampled here goes on with that run's threads.
             known["threads"] = self.chain.threads() or threads or known["threads"]
+            known["device"] = str(device)
             write_json(self._file, known)
             return int(known["threads"])
         note = self._note(recipe.code)

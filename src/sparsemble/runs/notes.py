@@ -38,6 +38,7 @@ class RunNote(Note):
 
     recipe: Recipe
     threads: Threads
+    device: str = "cpu"
     samples: Annotated[str | None, BeforeValidator(_beside)] = None
 
 

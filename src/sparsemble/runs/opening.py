@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+import torch
 from torch import nn
 
+from sparsemble.devices import usable_device
 from sparsemble.ensemble import Ensemble
 from sparsemble.ensemble.loading import ensemble_folder, load_ensemble
 from sparsemble.errors import InputError
@@ -17,12 +19,18 @@ from sparsemble.runs.folder import RunFolder, is_run
 from sparsemble.tasks import Task
 
 
-def open_ensemble(saved: Path, code: Sequence[str] = ()) -> Ensemble:
+def open_ensemble(
+    saved: Path, code: Sequence[str] = (), device: str | torch.device = "cpu"
+) -> Ensemble:
     """The ensemble of a finished run, or a saved one.
 
-    Networks and tasks of the user's own need `code`: the import paths of the function that makes
-    the network and of the task's class.
+    Args:
+        saved: The folder of either.
+        code: What networks and tasks of the user's own are rebuilt with: the import paths of the
+            function that makes the network and of the task's class.
+        device: Where it computes.
     """
+    usable = usable_device(device)
     folder = ensemble_folder(saved)
     if folder is None:
         if is_run(saved):
@@ -35,7 +43,7 @@ def open_ensemble(saved: Path, code: Sequence[str] = ()) -> Ensemble:
             task = found
         else:
             factory, layout = partial(_network, path), made_by(path)[1]
-    return load_ensemble(folder, factory=factory, layout=layout, task=task)
+    return load_ensemble(folder, factory=factory, layout=layout, task=task).to(usable)
 
 
 def _of_ensemble(saved: Path, code: Sequence[str]) -> Sequence[str]:

@@ -41,12 +41,13 @@ class Job:
 
 @dataclass(frozen=True)
 class Workplace:
-    """Where jobs are run: the folder for runs under way, an engine or here, data, progress."""
+    """Where jobs are run: the folder for runs under way, engine or here, data, progress, device."""
 
     folder: Path
     engine: Engine | None = None
     data_folder: Path | None = None
     console: Console | None = None
+    device: str = "cpu"
 
     @property
     def size(self) -> int:
@@ -116,6 +117,7 @@ def _side_by_side(
                 stop=stop,
                 hear=watched.hear,
                 data_folder=place.data_folder,
+                device=place.device,
             )
             left = []
             with closing(running) as made:
@@ -236,6 +238,7 @@ def _run(job: Job, place: Workplace, watch: Watch | None) -> Outcome:
                 _run_folder(job, place),
                 samples_folder=_samples_folder(job, place),
                 data_folder=place.data_folder,
+                device=place.device,
                 callback=Callbacks(*told),
             )
         except DivergedError as error:
