@@ -141,7 +141,7 @@ def timed(monkeypatch, *times):
     """Predictions take so long, one measurement after the other."""
     found = iter(times)
     monkeypatch.setattr(
-        "sparsemble.learning.pipeline.prediction_times", lambda *_: {1: next(found), 1000: 0.1}
+        "sparsemble.learning.choice.prediction_times", lambda *_: {1: next(found), 1000: 0.1}
     )
 
 

@@ -21,6 +21,8 @@ from sparsemble.devices import with_threads
 from sparsemble.engines import Engine
 from sparsemble.ensemble import Budget, Ensemble
 from sparsemble.ensemble.comparison import evidence_of
+from sparsemble.learning.choice import Choice
+from sparsemble.learning.choosing import Candidate
 from sparsemble.learning.describing import Tracer
 from sparsemble.learning.diagnostics import Diversity, diagnose
 from sparsemble.learning.findings import Finding
@@ -107,7 +109,7 @@ class Given:
             if run is not None:
                 run.chain.claim(identity)
                 identity |= _after_chain(recipe)
-            pipeline = Pipeline(
+            stages = Pipeline(
                 fitted,
                 recipe,
                 self.device,
@@ -119,16 +121,19 @@ class Given:
                 self.engine,
                 self.team,
             )
-            ensemble = Ensemble(pipeline.members(), fitted.task).to(self.device)
+            samples = stages.draw()
+            choice = Choice(stages) if recipe.choose else None
+            members = (choice or stages).members(samples)
+            ensemble = Ensemble(members, fitted.task).to(self.device)
             if run is not None:
                 ensemble.save(run.ensemble)
         return Learned(
             ensemble,
             given,
-            pipeline.history,
-            _findings(ensemble, pipeline),
-            pipeline.candidates,
-            pipeline.chosen,
+            stages.history,
+            _findings(ensemble, stages, None if choice is None else choice.best),
+            [] if choice is None else choice.candidates,
+            None if choice is None else choice.chosen,
             trials=None if run is None else trials_cost(run.trials),
         )
 
@@ -188,18 +193,18 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _findings(ensemble: Ensemble, pipeline: Pipeline) -> list[Finding]:
+def _findings(ensemble: Ensemble, stages: Pipeline, best: Candidate | None) -> list[Finding]:
     """What the history and the members' predictions say about the recipe."""
-    held, task, diversity = pipeline.held, ensemble.task, None
+    held, task, diversity = stages.held, ensemble.task, None
     if held is not None and len(ensemble) > 1:
         evidence, _ = evidence_of(ensemble, held)
         figure = float(task.diversity(evidence).double().mean())
         diversity = Diversity(figure, task.diversity_text(figure, held.name), held.seen)
     return diagnose(
-        pipeline.history,
-        pipeline.recipe,
-        chosen=None if pipeline.chosen is None else pipeline.candidates[pipeline.chosen],
+        stages.history,
+        stages.recipe,
+        chosen=best,
         diversity=diversity,
-        guess=task.guess(pipeline.fitted.training.batches(pipeline.recipe.chain.batch_size)),
+        guess=task.guess(stages.fitted.training.batches(stages.recipe.chain.batch_size)),
         better=task.metrics[0].better,
     )
