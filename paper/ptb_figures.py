@@ -48,8 +48,8 @@ def figures(size: SizeName, out: Path, work: Path) -> dict[str, str | None]:
 def _along_learning(
     size: SizeName, results: Mapping[str, Sequence[Result]], work: Path
 ) -> Markup | None:
-    """Figure 4a: the first row whose samples were pruned and retrained."""
-    for row in dict.fromkeys(row.recipe for row in ROWS):
+    """Figure 4a: the paper's row, or else the first whose samples were pruned and retrained."""
+    for row in dict.fromkeys(["sgld-gsp-pr", *METHODS]):
         for course in _courses(row, size, results, work):
             if course.final.name == "retrained" and len(course.final.alone) > 1:
                 return draw_courses([course], of=METHODS[row])[0]
