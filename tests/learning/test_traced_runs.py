@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 import sparsemble
 from small_runs import KillAt, Killed, examples, predictions, recipe
-from sparsemble.errors import InputError
+from sparsemble.errors import DivergedError, InputError
 from sparsemble.members import Member, seen_in, tensors_of
 from sparsemble.nets import ResNet, TransformerLanguageModel
 from sparsemble.priors import GroupSparse
@@ -286,3 +286,45 @@ def test_the_classes_of_a_loader_are_the_outputs_of_a_network_of_ones_own(arrays
     assert learned.ensemble.task.outputs == 3
     assert learned.ensemble.predict_proba(arrays[0]).shape == (len(arrays[0]), 3)
     assert learned.ensemble.evaluate(arrays)["error"] < 0.2
+
+
+class Normal(nn.Module):
+    """Each unit normalised by its batch."""
+
+    def __init__(self, slope: float = 0.1, dropout: float = 0.1) -> None:
+        super().__init__()
+        self.first, self.norm = nn.Linear(8, 16), nn.BatchNorm1d(16)
+        self.slope, self.drop = slope, nn.Dropout(dropout)
+        self.head = nn.Linear(16, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = nn.functional.leaky_relu(self.norm(self.first(x)), self.slope)
+        return self.head(self.drop(hidden))
+
+
+def normal(**changes) -> Normal:
+    torch.manual_seed(3)
+    return Normal(**changes)
+
+
+def test_an_example_that_is_left_over_does_not_spoil_statistics(arrays):
+    few = [part[:276] for part in arrays]  # eleven batches of 25, and one
+    ensemble = sparsemble.learn(normal(), few, recipe()).ensemble
+    assert np.isfinite(list(ensemble.evaluate(arrays).metrics.values())).all()
+    assert ensemble.evaluate(arrays)["error"] < 0.35
+
+
+def test_a_loader_with_a_batch_of_one_example_is_told_why_that_cannot_be(arrays):
+    rows = list(zip(*(torch.from_numpy(part[:41]) for part in arrays), strict=True))
+    loader = torch.utils.data.DataLoader(rows, batch_size=20)
+    with pytest.raises(DivergedError, match="has a batch one example, which has no variance"):
+        sparsemble.learn(normal(), loader, recipe())
+
+
+@pytest.mark.parametrize("changes", [{"slope": 0.9}, {"dropout": 0.5}])
+def test_a_folder_of_a_network_that_computes_something_else_is_refused(arrays, tmp_path, changes):
+    short = recipe(retrain=None, prune=None)
+    sparsemble.learn(normal(), arrays, short, folder=tmp_path)
+    sparsemble.learn(normal(), arrays, short, folder=tmp_path)
+    with pytest.raises(InputError, match="its network differs"):
+        sparsemble.learn(normal(**changes), arrays, short, folder=tmp_path)

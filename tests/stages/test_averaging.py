@@ -189,3 +189,16 @@ def test_the_mean_of_halves_does_not_stop_at_the_first_ones():
     (found,) = mean.value()
     assert found.dtype is torch.bfloat16
     assert float(found) == pytest.approx(0.5, abs=0.005)
+
+
+def test_a_short_window_still_has_two_iterates(batches):
+    """Fewer would be no mean, whatever `average_every` says."""
+    log = Iterates()
+    few = ArrayBatches(
+        as_dataset(batches.inputs, batches.targets, num_classes=2), batch_size=60, seed=0
+    )
+    samples = drawn(few, settings(average_every=5, interval=4, epochs=6), log)
+    assert [sample.step for sample in samples] == [6]
+    for name, mean in samples[0].parameters.items():
+        expected = (log.seen[4][name] + log.seen[6][name]) / 2
+        assert torch.allclose(mean.double(), expected, atol=1e-6)

@@ -45,6 +45,12 @@ def test_a_sample_taken_again_after_a_rollback_is_judged_again():
     assert len(judged) == 2
 
 
+def test_a_sample_that_predicts_no_numbers_is_never_the_best():
+    patience = Patience(2, by([float("nan"), 2.0, 1.0]))
+    assert [sample.step for sample in patience.without_the_worse(chain(3))] == [1, 2, 3]
+    assert not patience.is_exhausted(chain(3))
+
+
 def test_without_patience_nothing_is_judged():
     patience = Patience(None, None)
     assert not patience.is_exhausted(chain(9))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from torch import nn
 
+from sparsemble.errors import InputError
 from sparsemble.stages.starting import initial_network
 
 
@@ -24,3 +26,44 @@ def test_no_part_of_attention_is_left_as_it_was():
     again = initial_network(attention, 1, 0)
     assert torch.equal(again.out_proj.weight, other.out_proj.weight)
     assert torch.equal(initial_network(attention, 0, 0).out_proj.weight, attention.out_proj.weight)
+
+
+class Scaled(nn.Module):
+    """Resets what is its own, as PyTorch's modules do, and not its part."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 3)
+        self.scale = nn.Parameter(torch.empty(3))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.normal_(self.scale)
+
+
+def test_parts_that_a_module_does_not_reset_start_anew_as_well():
+    network = Scaled()
+    other = initial_network(network, 1, 0)
+    for name, parameter in network.named_parameters():
+        assert not torch.equal(other.get_parameter(name), parameter)
+
+
+def test_a_parametrised_layer_needs_a_function_for_further_chains():
+    layer = nn.utils.parametrizations.weight_norm(nn.Linear(4, 3))
+    network = nn.Sequential(layer)
+    assert torch.equal(initial_network(network, 0, 0)[0].weight, layer.weight)
+    with pytest.raises(InputError, match="module '0' is parametrised: give a function that makes"):
+        initial_network(network, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("layer", "why"),
+    [
+        (lambda: nn.LazyLinear(3), r"parameter '0\.weight' has no shape yet"),
+        (lambda: nn.utils.weight_norm(nn.Linear(4, 3)), "has the weight_norm of torch.nn.utils"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*weight_norm.*:FutureWarning")
+def test_what_cannot_be_copied_is_told(layer, why):
+    with pytest.raises(InputError, match=why):
+        initial_network(nn.Sequential(layer()), 0, 0)

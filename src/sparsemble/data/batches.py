@@ -50,7 +50,8 @@ class ArrayBatches:
         self.seed = seed
         self.num_data = len(data) if data.weights is None else int(data.weights.count_nonzero())
         self.batch_size = min(batch_size, self.num_data)
-        self.steps = -(-self.num_data // self.batch_size)
+        self._sizes = _sizes(self.num_data, self.batch_size)
+        self.steps = len(self._sizes)
 
     def epoch(
         self, number: int, start: int = 0, variant: int = 0
@@ -62,8 +63,20 @@ class ArrayBatches:
         if self.weights is not None:
             drawn = order.repeat_interleave(copies(self.weights[order], self.num_data, generator))
             order = drawn[torch.randperm(len(drawn), generator=generator)]
-        for rows in order.split(self.batch_size)[start:]:
+        for rows in order.split(self._sizes)[start:]:
             yield self.inputs.index_select(0, rows), self.targets.index_select(0, rows)
+
+
+def _sizes(count: int, most: int) -> list[int]:
+    """Examples in every batch; a last one alone, which has no variance, goes with those before.
+
+    >>> _sizes(8, 3), _sizes(7, 3), _sizes(1, 3)
+    ([3, 3, 2], [3, 4], [1])
+    """
+    whole, rest = divmod(count, most)
+    if rest == 1 and whole:
+        return [most] * (whole - 1) + [most + 1]
+    return [most] * whole + [rest] * (rest > 0)
 
 
 def copies(weights: Tensor, total: int, generator: torch.Generator | None = None) -> Tensor:

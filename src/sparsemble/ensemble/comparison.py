@@ -91,7 +91,10 @@ def is_better(own: Tensor, other: Tensor) -> bool:
     """Is one score lower than another, by more than the standard error of their difference?
 
     Small data cannot tell settings apart that are nearly alike: then the simpler one is to stay.
+    Scores that are not finite are worse than any that are.
     """
+    if not bool(torch.cat([own, other]).isfinite().all()):
+        return bool(own.isfinite().all())
     apart = own - other
     if len(apart) < 2:
         return bool(apart.mean() < 0)

@@ -65,7 +65,8 @@ class Choice:
             return [self._dense(best) for best in bests]
         usual, *_ = order = in_turn(self._fitted.layout)
         samples = recent(samples, self._averaged_scores, usual=usual)
-        teachers = self._merged(samples, TEACHERS) or samples
+        chains = len({sample.chain for sample in samples})
+        teachers = self._merged(samples, TEACHERS) or self._merged(samples, chains) or samples
         for count in order:
             means = self._merged(samples, count)
             if means is None or not self._is_affordable(budget, count):
@@ -75,6 +76,11 @@ class Choice:
             too_slow = count == 1 and self._best is None
             if too_slow or is_enough(count, usual, helped=any(helped)):
                 break
+        if self._best is None and budget.latency is None:
+            raise InputError(
+                "what the members predict of the validation data is not finite: scale inputs and "
+                "targets, or lower the learning rate"
+            )
         if self._best is None:
             fastest = min(candidate.latency or 0 for candidate in self.candidates)
             raise InputError(
@@ -91,7 +97,10 @@ class Choice:
         if budget.latency is not None and (candidate.latency or 0) > budget.latency:
             return False
         scores = log_scores(ensemble, self._judge.data)
-        if self._best is not None and not is_better(scores, self._best[1]):
+        if self._best is None:
+            if not bool(scores.isfinite().all()):
+                return False
+        elif not is_better(scores, self._best[1]):
             return False
         self._best, self.chosen = (members, scores), len(self.candidates) - 1
         return True

@@ -5,6 +5,7 @@ What does not is refused here, before anything runs or is written.
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,8 @@ from sparsemble.learning.rehearsal import rehearse, rehearse_augmentation, rehea
 from sparsemble.members import Member, filled, tensors_of, with_units
 from sparsemble.memory import bytes_of, check_memory
 from sparsemble.nets.layers import without_addresses
+from sparsemble.programs import Program
+from sparsemble.programs.writing import blueprint_to_json
 from sparsemble.recipes import Recipe
 from sparsemble.seeds import derive
 from sparsemble.stages import Sample
@@ -64,11 +67,12 @@ class Fitted:
 
     @property
     def description(self) -> str:
-        """Network and layout in words, the same in every process."""
-        layout = self.layout
-        return without_addresses(
-            f"{self.blank}\n{layout.spaces}\n{layout.slots}\n{layout.families}"
-        )
+        """Network and layout in words, the same in every process; of a traced one every step."""
+        layout, blank = self.layout, self.blank
+        words = f"{blank}\n{layout.spaces}\n{layout.slots}\n{layout.families}"
+        if isinstance(blank, Program):
+            words += f"\n{json.dumps(blueprint_to_json(blank.blueprint_), sort_keys=True)}"
+        return without_addresses(words)
 
     @property
     def initial_weights(self) -> str:
@@ -171,6 +175,11 @@ def _check(fitted: Fitted, recipe: Recipe, device: torch.device) -> None:
     blank, layout, training = fitted.blank, fitted.layout, fitted.training
     _check_budget(recipe, blank, layout, training.batches(recipe.chain.batch_size).steps)
     rehearse(training, blank)
+    if recipe.chain.shed_after is not None and recipe.prior.group_penalty == 0:
+        raise InputError(
+            f"chain.shed_after = {recipe.chain.shed_after}: the prior holds no group at zero; take "
+            "prior.kind = 'group-sparse', or leave it out"
+        )
     stages = {"chain": recipe.chain, "retrain": recipe.retrain}
     for stage in stages.values():
         if stage is not None:

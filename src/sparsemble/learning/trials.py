@@ -38,8 +38,10 @@ class Trial:
     noise_to_drift: float
 
     def is_better_than(self, best: Trial | None) -> bool:
-        """Clearly so, or than nothing?"""
-        return best is None or is_better(self.scores, best.scores)
+        """Clearly so, or than nothing? What is not finite is no better than that."""
+        if best is None:
+            return bool(self.scores.isfinite().all())
+        return is_better(self.scores, best.scores)
 
 
 class Trials:

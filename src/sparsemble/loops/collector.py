@@ -15,7 +15,7 @@ from sparsemble.loops.hooks import after_step, before_step, unwrapped
 from sparsemble.loops.laid_out import Description, LaidOut
 from sparsemble.members import tensors_of
 from sparsemble.stages import Sample
-from sparsemble.stages.averaging import WindowMean
+from sparsemble.stages.averaging import WindowMean, spacing
 
 Collection = Literal["means", "thinned", "cycles"]
 
@@ -74,7 +74,8 @@ class Collector:
         self._mean: WindowMean | None = None
         self._cycle: CycleWatch | None = None
         if collection == "means":
-            self._mean = WindowMean(list(self._binding.parameters.values()), average_every)
+            every = average_every if interval is None else spacing(average_every, interval)
+            self._mean = WindowMean(list(self._binding.parameters.values()), every)
             self._mean.begin(burn_in)
         if collection == "cycles":
             self._cycle = CycleWatch()

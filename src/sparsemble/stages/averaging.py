@@ -77,6 +77,15 @@ class WindowMean:
                 mean.copy_(tensors[str(key)])
 
 
+def spacing(every: int, window: int) -> int:
+    """Steps between the iterates of a mean: as asked for, if that makes two of a window at least.
+
+    >>> spacing(5, window=100), spacing(5, window=6)
+    (5, 3)
+    """
+    return min(every, max(window // 2, 1))
+
+
 def is_useless(averaged: float, own: float, guess: float) -> bool:
     """Is a mean clearly worse than the iterate it ends in?
 

@@ -132,14 +132,20 @@ class Chain:
                     self._roll_back()
                     return False
             # Of the last step no loss has been seen yet.
-            if not self._is_finite():
-                self._reason = "a weight is not a finite number"
+            self._reason = self._not_finite()
+            if self._reason is not None:
                 self._roll_back()
                 return False
         return True
 
-    def _is_finite(self) -> bool:
-        return all(bool(tensor.isfinite().all()) for tensor in self._tensors)
+    def _not_finite(self) -> str | None:
+        """What is no finite number, if anything."""
+        if not all(bool(tensor.isfinite().all()) for tensor in self._tensors):
+            return "a weight is not a finite number"
+        for name, own in self.others.items():  # a mask may well be infinite
+            if own.is_floating_point() and bool(own.isnan().any()):
+                return f"{name} is not a number: has a batch one example, which has no variance?"
+        return None
 
     def _run_epoch(self, until: int) -> bool:
         """Run to the end of the epoch or to `until`; `False` if the chain diverged."""
@@ -155,9 +161,11 @@ class Chain:
         while (stepped := self._next_step(rest)) is not None:
             targets, loss, worst = stepped
             self._totals.count(self._task.examples_in(targets), self._flops_each)
-            self._reason = self._watch.reason(worst)
-            if self._reason is not None:
-                return False
+            # A batch of which nothing counts says nothing: its loss is 0.
+            if worst or self._task.weight(targets):
+                self._reason = self._watch.reason(worst)
+                if self._reason is not None:
+                    return False
             self.step += 1
             if self.mean is not None:
                 self.mean.stepped(self.step)
@@ -295,7 +303,7 @@ class Chain:
         )
         if self._shedding is not None:
             self._shed(self._shedding)
-        if self._watch.calm and self._is_finite():
+        if self._watch.calm and self._not_finite() is None:
             self._earlier, self._good = self._good, self._snapshot()
 
     def _near_zero_groups(self) -> float:

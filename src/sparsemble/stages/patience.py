@@ -6,6 +6,7 @@ decided follows from the samples alone, so a resumed chain ends where an uninter
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from sparsemble.errors import InputError
@@ -48,7 +49,8 @@ class Patience:
     def _figure(self, sample: Sample) -> float:
         assert self._judge is not None
         if id(sample) not in self._known:
-            self._known[id(sample)] = (sample, self._judge(sample))
+            figure = self._judge(sample)
+            self._known[id(sample)] = (sample, math.inf if math.isnan(figure) else figure)
         return self._known[id(sample)][1]
 
 

@@ -126,7 +126,7 @@ class Retraining:
 
     @cached_property
     def groups(self) -> list[Sequence[Member]]:
-        """They."""
+        """The members, those together that are retrained in one computation."""
         return retrained_together(self.members, self.task)
 
     @cached_property

@@ -21,7 +21,7 @@ from sparsemble.priors import Prior
 from sparsemble.samplers import AnySampler, AnySchedule, Cyclical, SGLDSettings
 from sparsemble.seeds import derive
 from sparsemble.settings import Count, Positive, Settings
-from sparsemble.stages.averaging import is_useless, loss_of
+from sparsemble.stages.averaging import is_useless, loss_of, spacing
 from sparsemble.stages.callback import Callback
 from sparsemble.stages.chain import Chain
 from sparsemble.stages.chain_state import ChainIdentity, ChainState
@@ -212,6 +212,7 @@ class Drawing:
         def subject(member: Member) -> Subject:
             return self._subject(member, derive(seed, "noise", 0))
 
+        every = spacing(settings.average_every, settings.interval * self.batches.steps)
         after = settings.shed_after
         shedding = None if after is None else Shedding(whole, subject, after)
         chain = Chain(
@@ -224,7 +225,7 @@ class Drawing:
             clip=settings.clip,
             autocast=settings.autocast,
             team=self.team,
-            average_every=settings.average_every if settings.collection == "means" else None,
+            average_every=every if settings.collection == "means" else None,
             shedding=shedding,
             divergence=settings.divergence,
             callback=callback,

@@ -7,13 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
+from torch.nn.utils.parametrize import is_parametrized
 
 from sparsemble.errors import InputError
 from sparsemble.members import filled, tensors_of
 from sparsemble.programs import Program
 from sparsemble.seeds import derive
 from sparsemble.streams import borrowed_streams
+from sparsemble.tracing.refused_layers import check_layers
 
 Maker = nn.Module | Callable[[], nn.Module]
 """A network, or a function that makes freshly initialised ones."""
@@ -46,19 +49,29 @@ def initial_network(source: NetworkSource, number: int, seed: int) -> nn.Module:
     if isinstance(source, TracedSource):
         return source.traced(initial_network(source.made_by, number, seed))
     with borrowed_streams(derive(seed, "weights")):
-        if not isinstance(source, nn.Module):
-            network = copy.deepcopy(source())  # which may be a network of the caller's
-            if not isinstance(network, nn.Module):
-                raise InputError(f"a network is needed, not {type(network).__name__}")
-        else:
-            network = copy.deepcopy(source)
-            if number > 0:
-                _initialise_what_learns(network)
+        # What a function gives may be a network of the caller's, too.
+        network = _copied(source if isinstance(source, nn.Module) else source())
+        if number > 0 and isinstance(source, nn.Module):
+            _initialise_what_learns(network)
     if not any(parameter.requires_grad for parameter in network.parameters()):
         raise InputError(
             "the network has no parameter that learns: all are frozen, or there is none"
         )
     return network
+
+
+def _copied(network: nn.Module) -> nn.Module:
+    """A copy, if it can be one."""
+    if not isinstance(network, nn.Module):
+        raise InputError(f"a network is needed, not {type(network).__name__}")
+    check_layers(network)
+    for name, parameter in network.named_parameters():
+        if is_lazy(parameter):
+            raise InputError(
+                f"parameter {name!r} has no shape yet, as it is of a lazy layer: call the network "
+                "with some inputs first"
+            )
+    return copy.deepcopy(network)
 
 
 def is_plain(network: nn.Module) -> bool:
@@ -94,9 +107,16 @@ def _initialise(module: nn.Module, name: str = "") -> None:
     own = list(module.parameters())
     if own and not any(parameter.requires_grad for parameter in own):
         return
+    if is_parametrized(module):
+        raise InputError(f"module {_called(module, name)} is parametrised: {_MAKE_IT}")
     reset: Callable[[], None] | None = getattr(module, "reset_parameters", None)
     if reset is not None:
+        before = [parameter.detach().clone() for parameter in own]
         reset()
+        if any(map(_is_left, own, before)):  # it resets what is its own, but not its parts
+            for part, child in module.named_children():
+                _initialise(child, f"{name}.{part}" if name else part)
+            reset()
         return
     reset = getattr(module, "_reset_parameters", None)
     if reset is not None:  # of PyTorch's attention, which leaves some of its parts out
@@ -106,9 +126,23 @@ def _initialise(module: nn.Module, name: str = "") -> None:
         return
     if any(parameter.requires_grad for parameter in module.parameters(recurse=False)):
         raise InputError(
-            f"module {name or type(module).__name__!r} has parameters but no reset_parameters(): "
-            "give a function that makes a fresh network, so that every chain can start from its "
-            "own weights"
+            f"module {_called(module, name)} has parameters but no reset_parameters(): {_MAKE_IT}"
         )
     for part, child in module.named_children():
         _initialise(child, f"{name}.{part}" if name else part)
+
+
+_MAKE_IT = (
+    "give a function that makes a fresh network, so that every chain can start from its own weights"
+)
+
+
+def _called(module: nn.Module, name: str) -> str:
+    return repr(name or type(module).__name__)
+
+
+def _is_left(parameter: nn.Parameter, before: Tensor) -> bool:
+    """Has it stayed as it was, and is it nothing that weights are set to, as zeros are?"""
+    if not parameter.requires_grad or not torch.equal(parameter, before):
+        return False
+    return bool((before != before.flatten()[:1]).any())
