@@ -11,7 +11,7 @@ from typing import Literal
 
 import torch
 
-from sparsemble.errors import InputError
+from sparsemble.errors import InputError, shortened
 
 Autocast = bool | Literal["auto"]
 """Whether a network is computed in bfloat16; `auto` is where the device multiplies in it."""
@@ -25,13 +25,28 @@ def usable_device(device: str | torch.device) -> torch.device:
     >>> usable_device("cpu")
     device(type='cpu')
     """
+    found = named_device(device)
     try:
-        found = torch.device(device)
         torch.zeros(1, device=found).item()
     except Exception as error:  # what is missing decides what PyTorch raises
-        why = str(error).partition("\n")[0]
-        raise InputError(f"device = {str(device)!r} cannot be used: {why}") from None
+        raise _unusable(device, error) from None
     return found
+
+
+def named_device(device: str | torch.device) -> torch.device:
+    """The device of a name, wherever there may be one."""
+    try:
+        return torch.device(device)
+    except RuntimeError as error:
+        raise _unusable(device, error) from None
+
+
+def _unusable(device: str | torch.device, error: Exception) -> InputError:
+    why = shortened(str(error).partition("\n")[0])
+    return InputError(
+        f"device = {shortened(repr(str(device)))} cannot be used: {why}; name another, as cpu or "
+        "cuda:1"
+    )
 
 
 def accelerator() -> str | None:

@@ -142,14 +142,17 @@ _LIST_WANTED = ("tuple_type", "list_type")
 def _meant(where: str, known: Places) -> str:
     """The setting that an unknown one may stand for: of that name elsewhere, or of a near one."""
     section, _, name = where.rpartition(".")
-    if name in known and (places := [place for place in known[name] if place != where]):
-        some = " or ".join(map(repr, places[:2]))
+    if where in known.get(name, ()):
+        return f": only another kind of {section} has it"
+    if name in known:
+        some = " or ".join(map(repr, known[name][:2]))
         return f"; did you mean {some}?"
-    beside = [n for n, places in known.items() if f"{section}.{n}".strip(".") in places]
-    near = difflib.get_close_matches(name, beside, n=1) or difflib.get_close_matches(
-        name, list(known), n=1, cutoff=0.75
-    )
-    return f"; did you mean {near[0]!r}?" if near else ""
+    places = {n: f"{section}.{n}".strip(".") for n in known}
+    beside = [n for n, place in places.items() if place in known[n]]
+    if near := difflib.get_close_matches(name, beside, n=1):
+        return f"; did you mean {places[near[0]]!r}?"
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.75)
+    return f"; did you mean {known[near[0]][0]!r}?" if near else ""
 
 
 def _inside(section: str, known: Places) -> str:

@@ -111,19 +111,39 @@ def test_a_run_that_was_begun_elsewhere_can_be_resumed_here(class_run, tmp_path,
     assert command("resume", folder, "--device", "cpu")[0] == 0
 
 
+def test_a_run_under_way_goes_on_with_the_kind_of_device_it_was_begun_on(
+    class_run, tmp_path, command
+):
+    """The random numbers of another kind are others."""
+    folder = Path(shutil.copytree(class_run, tmp_path / "run"))
+    write_json(folder / "run.json", {**read_json(folder / "run.json"), "device": "cuda"})
+    (folder / "result.json").unlink()
+    shutil.rmtree(folder / "ensemble")
+    code, _, err = command("resume", folder, "--device", "cpu")
+    assert code == 2
+    assert "was begun on cuda, where its checkpoints go on to the same bits, and not on cpu" in err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["learn", "digitz"], "did you mean 'digits'?"),
         (["learn", "digits", "--set", "prune.sparsity=1.5"], "prune.sparsity = 1.5"),
-        (["learn", "digits", "--set", "prune.sparsitty=0.5"], "did you mean 'sparsity'?"),
+        (["learn", "digits", "--set", "prune.sparsitty=0.5"], "did you mean 'prune.sparsity'?"),
         (["learn", "digits", "--set", "chain.sampler.temperature=-1"], "temperature = -1"),
+        (["learn", "digits", "--set", "chain.sampler.friction=1"], "kind of chain.sampler has it"),
+        (["learn", "digits", "--set", "chain.epoch=1"], "did you mean 'chain.epochs'?"),
+        (
+            ["learn", "digits", "--set", "prior.kind=gaussian", "--set", "chain.shed_after=2"],
+            "chain.shed_after = 2: the prior holds no group at zero",
+        ),
         (["learn", "digits", "--set", "nonsense"], "write KEY=VALUE"),
         (["learn", "digits", "--device", "nowhere"], "device = 'nowhere' cannot be used"),
-        (["learn", "digits", "--device", "meta"], "name another with --device"),
+        (["learn", "digits", "--device", "meta"], "name another, as cpu or cuda:1"),
         (["learn", "missing.toml"], "missing.toml does not exist"),
         (["reproduce", "mnist", "--row", "mnist-x"], "no row 'mnist-x'"),
         (["search", "missing.toml"], "search file missing.toml"),
+        (["search", "plan.toml", "--out", "found.html"], "call the file found.json"),
         (["recipes", "nothing"], "no built-in recipe 'nothing'"),
         (["learn", "digits", "--set", "name=../evil"], "name = '../evil'"),
         (["learn", "digits", "--set", "chain.schedule.lr=-1"], "chain.schedule.lr = -1"),

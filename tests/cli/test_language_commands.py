@@ -69,6 +69,10 @@ def test_a_text_of_ones_own_is_learned_and_its_unknown_words_are_counted(tmp_pat
     assert code == 0, err
     [note] = json.loads(out)["notes"]
     assert note.startswith("4 words of ")
+    named = ("--on", str(tmp_path), "--part", "some")
+    code, _, err = command("evaluate", str(tmp_path / "run"), *named)
+    assert code == 2
+    assert "part 'some' is not one of train, validation, test" in err
     words = Ensemble.load(tmp_path / "run").task.words
     assert set(words) == {"<eos>", "<unk>", "the", "cat", "dog", "sees"}
 

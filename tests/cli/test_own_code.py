@@ -112,6 +112,7 @@ def test_code_of_ones_own_is_run_only_when_it_is_named(command, tmp_path):
         ("network.factory=os.system", "factory = 'os.system'"),
         ("network.factory=own_code:data", "must return a torch module"),
         ("data.loader=own_code:network", "must return (train, test), each a Dataset or a pair"),
+        ("data.loader=os:getcwd", "must return (train, test), each a Dataset or a pair"),
     ],
 )
 def test_code_that_does_not_do_is_told(command, change, message):

@@ -109,6 +109,15 @@ def test_predictions_go_into_a_file(command, images, tmp_path):
     assert len(list(csv.DictReader(out.open()))) == 3
 
 
+def test_what_is_read_is_not_written_over(command, images, tmp_path):
+    rows = tmp_path / "rows.csv"
+    rows.write_text("1,2\n")
+    code, _, said = command("predict", images, rows, "--out", rows)
+    assert code == 2
+    assert f"--out {rows} is what is read: name another file" in said
+    assert rows.read_text() == "1,2\n"
+
+
 def test_a_labelled_file_can_be_evaluated(command, images, tmp_path):
     path = digits_csv(tmp_path, 60, labelled=True)
     code, out, _ = command("evaluate", images, "--on", path, "--json")

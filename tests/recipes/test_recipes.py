@@ -113,7 +113,7 @@ def test_messages_about_whole_sections_do_not_repeat_them():
         load_recipe("digits", {"data.name": "text"})
     assert len(str(told.value)) < 120
     with pytest.raises(
-        InputError, match=r"unknown setting 'prior\.penalti'; did you mean 'penalty'"
+        InputError, match=r"unknown setting 'prior\.penalti'; did you mean 'prior\.penalty'"
     ):
         load_recipe("digits", {"prior.penalti": 1})
 

@@ -76,7 +76,7 @@ def test_other_sizes_leave_the_rest_of_a_network_as_it_is(tmp_path):
     [
         ({"data.share": 1.0}, "data.share = 1.0"),
         ({"data.target": []}, "data.target"),
-        ({"data.categorys": ["x"]}, "did you mean 'categories'?"),
+        ({"data.categorys": ["x"]}, "did you mean 'data.categories'?"),
         ({"data.unseen": "maybe"}, "data.unseen = 'maybe'"),
     ],
 )

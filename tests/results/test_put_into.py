@@ -17,3 +17,6 @@ def test_tables_are_only_put_between_marks(tmp_path):
     with pytest.raises(InputError, match="lacks the marks"):
         put_into(plain, "mnist", ())
     assert plain.read_text() == "no marks"
+    plain.write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError, match="cannot be read as text"):
+        put_into(plain, "mnist", ())

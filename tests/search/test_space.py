@@ -45,6 +45,7 @@ def test_a_file_with_a_space_is_a_search_of_it(tmp_path):
         ({"prior.penalty": []}, "or a list of choices"),
         ({"grouping": ["tied", "tied"]}, "the choice 'tied' stands there twice"),
         ({}, "space"),
+        ({"data.validation": [100, 400]}, "a search says itself what it is measured on"),
     ],
 )
 def test_a_range_that_holds_nothing_is_refused_by_name(space, message):

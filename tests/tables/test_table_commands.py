@@ -182,6 +182,11 @@ def test_a_table_that_does_not_fit_is_one_clear_line(run, command, tmp_path, cha
         (["--csv", "people.csv"], "say which column is to be predicted (--target): person, age"),
         (["--csv", "people.csv", "--target", "incom"], "did you mean 'income'?"),
         (["--csv", "none.csv", "--target", "x"], "none.csv does not exist"),
+        (["--csv", "people.csv", "--csv", "./people.csv", "--target", "x"], "would be read twice"),
+        (
+            ["--csv", "people.csv", "--test", "people.csv", "--target", "income"],
+            "people.csv would be measured on as well: its rows would be known beforehand",
+        ),
         (["--csv", "people.csv", "--target", "income", "--hidden", "x"], "--hidden x: write sizes"),
         (["--csv", "people.csv", "--target", "income", "--predict", "x"], "data.predict = 'x'"),
         (["--csv", "people.csv", "--target", "income", "--test", "t.csv"], "t.csv does not exist"),

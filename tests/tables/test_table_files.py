@@ -136,6 +136,19 @@ def test_a_file_that_is_not_there_and_one_that_is_not_utf_8_are_refused(tmp_path
         sparsemble.read_table(path, target="b")
 
 
+def test_lines_may_end_in_carriage_returns(tmp_path):
+    (tmp_path / "old.csv").write_bytes(b"x,y\r1,a\r2,b\r")
+    frame = read_frame([tmp_path / "old.csv"])
+    assert frame.columns == ["x", "y"]
+    assert frame["y"].to_list() == ["a", "b"]
+
+
+def test_utf_16_is_told(tmp_path):
+    (tmp_path / "wide.csv").write_bytes("x,y\n1,a\n".encode("utf-16"))
+    with pytest.raises(InputError, match=r"wide\.csv is UTF-16: save it as UTF-8"):
+        read_frame([tmp_path / "wide.csv"])
+
+
 def test_pickled_arrays_are_refused(tmp_path):
     np.savez(tmp_path / "t.npz", x=np.array([{}, {}], dtype=object))
     with pytest.raises(InputError, match="cannot be read as NPZ: Object arrays"):

@@ -89,16 +89,17 @@ def engine_from(jobs: int | None, on: str | None) -> Iterator[Engine | None]:
         yield engine
 
 
-def device_from(device: str, on: str | None) -> str:
-    """Where to compute, if that can be; of what a cluster's workers have nothing is known here."""
-    from sparsemble.devices import usable_device
+def device_from(device: str, on: str | None = None) -> str:
+    """Where jobs compute, if that can be; what a cluster's workers have is not known here."""
+    from sparsemble.devices import named_device, usable_device
 
-    if on is not None:
-        return device
-    try:
-        return str(usable_device(device))
-    except InputError as error:
-        raise InputError(f"{error}; name another with --device") from None
+    return str(usable_device(device) if on is None else named_device(device))
+
+
+def check_not_read(out: Path, source: Path) -> None:
+    """Refuse to write over what is read."""
+    if out.exists() and source.exists() and out.samefile(source):
+        raise InputError(f"--out {out} is what is read: name another file")
 
 
 def check_alone(command: str) -> None:

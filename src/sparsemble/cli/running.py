@@ -21,6 +21,7 @@ from sparsemble.cli.options import (
     Threads,
     Unseen,
     check_alone,
+    check_not_read,
     device_from,
     engine_from,
     parsed_budget,
@@ -126,7 +127,7 @@ def learn(
     from sparsemble.recipes.baselines import baseline_of
 
     train_with(threads_for(jobs, on, threads))
-    device = device_from(device, on)
+    device = device_from(device)
     wanted, epochs = parsed_changes(changes), None
     if tables and recipe is None:
         budget = budget or "flops=1.0"
@@ -240,7 +241,7 @@ def resume(
             folder,
             progress_console(quiet=quiet),
             data,
-            device_from(device or run.device(), on),
+            device_from(device or run.device()),
             compared=run.baseline.is_dir(),
             tensorboard=run.tensorboard.is_dir(),
             as_json=as_json,
@@ -351,6 +352,9 @@ def search(
     from sparsemble.search.space import SpaceSearch
 
     check_alone("search")
+    if out.suffix.lower() != ".json":
+        raise InputError(f"--out {out}: results are written as JSON: call the file {out.stem}.json")
+    check_not_read(out, file)
     train_with(threads_for(jobs, on, threads))
     console = results_console()
     plan = read_search(file)

@@ -21,6 +21,7 @@ from sparsemble.cli.options import (
     Threads,
     Unseen,
     as_text,
+    check_not_read,
     given,
     parsed_budget,
     print_json,
@@ -106,6 +107,8 @@ def predict(
     from sparsemble.store import write_pieces
 
     use_threads(threads)
+    if out is not None:
+        check_not_read(out, inputs)
     ensemble = open_ensemble(saved, code or (), device)
     options = given({"words": words, "unseen": unseen})
     answers = ensemble.task.predict_file(ensemble, inputs, **options)

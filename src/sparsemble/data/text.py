@@ -80,8 +80,7 @@ class Corpus:
 
     def part(self, name: str, streams: int = 1) -> Text:
         """One of its texts, to be read in so many streams."""
-        if name not in PARTS:
-            raise InputError(f"part {name!r} is not one of {', '.join(PARTS)}")
+        _check_part(name)
         true_nll = None if self.true_nll is None else self.true_nll.get(name)
         title = f"the {name} text of {self.name}"
         return Text(getattr(self, name), title, streams, true_nll, self.unknown.get(name, 0))
@@ -188,8 +187,14 @@ def read_lines(path: Path) -> Iterator[list[str]]:
 
 def part_of(folder: Path, part: str) -> Path:
     """The file in a folder that holds a part of a text."""
+    _check_part(part)
     (path,) = _files_in(folder, (part,)).values()
     return path
+
+
+def _check_part(name: str) -> None:
+    if name not in PARTS:
+        raise InputError(f"part {name!r} is not one of {', '.join(PARTS)}")
 
 
 def _files_in(folder: Path, parts: Sequence[str] = PARTS) -> dict[str, Path]:

@@ -15,6 +15,7 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from torch import Tensor
 
 from sparsemble.data import Dataset, HasParts, Part, Split, read_corpus
 from sparsemble.data.named import EXAMPLES, TEXTS
@@ -125,7 +126,7 @@ class CustomData(Settings):
     def load(self, folder: Path | None = None) -> Split:
         """What the function returns, in parts; the task checks it."""
         found = function_of(self.loader)()
-        if isinstance(found, HasParts) and not isinstance(found, Dataset):
+        if isinstance(found, HasParts) and not isinstance(found, Dataset | Tensor | str | bytes):
             if self.validation:
                 raise InputError(f"data.validation is for examples: {self.loader} returns parts")
             return found.split(self.measure)
@@ -165,6 +166,16 @@ class TableData(Choices):
     @classmethod
     def _one_is_a_list(cls, target: Any) -> Any:
         return (target,) if isinstance(target, str) else target
+
+    @model_validator(mode="after")
+    def _no_row_twice(self) -> Self:
+        seen: set[Path] = set()
+        for place in self.places:
+            if place.resolve() in seen:
+                why = "measured on as well" if place == self.test else "read twice"
+                raise ValueError(f"{place} would be {why}: its rows would be known beforehand")
+            seen.add(place.resolve())
+        return self
 
     @property
     def places(self) -> tuple[Path, ...]:

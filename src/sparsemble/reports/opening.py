@@ -30,7 +30,7 @@ from sparsemble.stages.patience import count_kept
 from sparsemble.stages.pruning import pruned_member, within
 from sparsemble.stages.samples import mean_of
 from sparsemble.stages.statistics import re_estimate
-from sparsemble.store import inside, read_json, read_tensors
+from sparsemble.store import inside, read_tensors
 from sparsemble.structure import Layout
 from sparsemble.tasks import Evaluation, Task, described_task
 
@@ -185,7 +185,7 @@ def open_run(
     check_named(recipe, str(path), code=code, files=files)
     given = ingredients_of(recipe, data_folder)
     fitted = given.fit()
-    _check_same_data(folder, fitted.training.fingerprint())
+    folder.check_data(fitted.training.fingerprint())
     result = read_result(folder.result, recipe.code)
     ensemble = open_ensemble(path, recipe.code)
     _check_ensemble(path, ensemble, result, fitted)
@@ -211,16 +211,6 @@ def open_run(
 def _counted(batches: Batches) -> tuple[int, int]:
     """N and the steps of an epoch; the batches, which hold the data once more, are let go."""
     return batches.num_data, batches.steps
-
-
-def _check_same_data(folder: RunFolder, fingerprint: str) -> None:
-    """The chain's folder remembers what it was run on."""
-    stage = folder.chain.path / "stage.json"
-    if stage.is_file() and read_json(stage).get("data") != fingerprint:
-        raise InputError(
-            f"{folder.path} was learned on other data than its recipe names now: "
-            f"{stage} has another fingerprint"
-        )
 
 
 def _check_ensemble(path: Path, ensemble: Ensemble, result: Result, fitted: Fitted) -> None:

@@ -15,6 +15,7 @@ from sparsemble.engines.places import remove_marks
 from sparsemble.engines.processes import Processes
 from sparsemble.engines.telling import told_on
 from sparsemble.ensemble import Verdict, judge
+from sparsemble.ensemble.verdict import read_verdict
 from sparsemble.errors import DivergedError, InputError
 from sparsemble.layouts import layout_of
 from sparsemble.members import Member
@@ -96,6 +97,9 @@ def run_compared(
         "engine": engine,
     }
     run = RunFolder(folder, code=recipe.code)
+    complete = is_first() and is_complete(recipe, baseline, folder)
+    if is_first() and known_result(folder, recipe) is not None:
+        run.check_data(ingredients_of(recipe, data_folder).fit().training.fingerprint())
     if baseline is None:
         own = run_recipe(recipe, folder, **how)
         if is_first():
@@ -109,8 +113,9 @@ def run_compared(
         console.print(f"nothing to compare with: {beside}", style="yellow", markup=False)
         return Compared(own)
     given = ingredients_of(recipe, data_folder)
-    judged = is_dense(baseline) and is_first()
-    verdict = _verdict(given, own, beside, run, device) if judged else None
+    verdict = read_verdict(run.verdict) if complete else None
+    if verdict is None and is_dense(baseline) and is_first():
+        verdict = _verdict(given, own, beside, run, device)
     small = None
     if recipe.baseline == "small":
         try:

@@ -152,6 +152,9 @@ def _set_aside(recipes: Mapping[Path, Recipe], data_folder: Path | None) -> Part
     for run, recipe in others:
         if recipe.data != known.data:
             raise _NothingAsideError(f"{run} has other data than {first}")
+    for run, recipe in recipes.items():
+        fitted = ingredients_of(recipe, data_folder).fit()
+        RunFolder(run, code=recipe.code).check_data(fitted.training.fingerprint())
     given = ingredients_of(known, data_folder)
     if "validation" in given.split.measured:
         return given.split.measured["validation"]

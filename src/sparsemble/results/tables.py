@@ -14,7 +14,8 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from sparsemble.errors import InputError
-from sparsemble.store import write_text
+from sparsemble.store import read_text, write_text
+from sparsemble.store.limits import JSON_BYTES
 
 _ANY_WIDTH = 10_000
 
@@ -61,10 +62,7 @@ class Table:
 
 def put_into(path: Path, name: str, tables: Sequence[Table]) -> None:
     """Replace what stands between the marks of a Markdown file by the tables."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    text = read_text(path, JSON_BYTES)
     opening, closing = marks(name)
     before, begin, rest = text.partition(opening)
     _, end, after = rest.partition(closing)

@@ -156,10 +156,26 @@ class RunFolder:
                 f"{self.path} holds a run with another recipe or seed; use another folder "
                 "(--out), or delete this one"
             )
+        kinds = {torch.device(where).type for where in (note.device, device)}
+        if len(kinds) > 1 and self.chain.path.is_dir() and not self.ensemble.is_dir():
+            raise InputError(
+                f"{self.path} was begun on {note.device}, where its checkpoints go on to the same "
+                f"bits, and not on {device}: name it (--device {note.device}), or use another "
+                "folder (--out)"
+            )
         if note.recipe != recipe:  # now compared with something else
             fields = {**read_json(self._file), "recipe": recipe.model_dump(mode="json")}
             write_json(self._file, fields)
         return note.threads
+
+    def check_data(self, fingerprint: str) -> None:
+        """Refuse other data than those the chain was run on, as far as its folder remembers."""
+        stage = self.chain.path / "stage.json"
+        if stage.is_file() and read_json(stage).get("data") != fingerprint:
+            raise InputError(
+                f"{self.path} was learned on other data than its recipe names now: {stage} has "
+                "another fingerprint; give them back, or use another folder (--out)"
+            )
 
     @contextmanager
     def locked(self) -> Iterator[RunFolder]:

@@ -54,6 +54,7 @@ class Search(SearchSettings):
     @field_validator("grid")
     @classmethod
     def _can_be_run(cls, grid: dict[str, list[Any]]) -> dict[str, list[Any]]:
+        cls.refuse_own(grid)
         count = math.prod(map(len, grid.values()))
         if count > _MOST_POINTS:
             raise ValueError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -30,6 +30,13 @@ class SearchSettings(Settings):
         if "measure" not in fields:
             raise InputError("validation is missing: say how many training examples to measure on")
         return {"data.measure": "validation"}
+
+    @staticmethod
+    def refuse_own(keys: Iterable[str]) -> None:
+        """Refuse to vary what the search itself says."""
+        for key in keys:
+            if key in ("data.validation", "data.measure"):
+                raise ValueError(f"{key}: a search says itself what it is measured on (validation)")
 
     def base(self, changes: Mapping[str, Any] | None = None) -> Recipe:
         """The recipe that is varied."""

@@ -67,6 +67,7 @@ class SpaceSearch(SearchSettings):
     def _dimensions(cls, space: Any) -> Any:
         if not isinstance(space, dict):
             return space
+        cls.refuse_own(space)
         return {key: _dimension(key, value) for key, value in space.items()}
 
     @field_validator("objectives")

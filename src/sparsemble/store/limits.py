@@ -13,6 +13,7 @@ from sparsemble.memory import machine_memory
 
 RECIPE_BYTES = 1 << 20
 JSON_BYTES = 64 << 20
+"""Of JSON, and of pages that figures are put into."""
 LEVELS = 64
 """How deep lists and objects may lie in each other."""
 _VARIABLE = "SPARSEMBLE_MAX_BYTES"

@@ -8,16 +8,17 @@ in these files can run code: pickled arrays are refused.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from csv import reader
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparsemble.data.rows import delimiter, is_number
+from sparsemble.data.opening import Opened
+from sparsemble.data.rows import is_number
 from sparsemble.errors import InputError
 from sparsemble.paths import named_in_utf8
 from sparsemble.tables.frames import as_frame, needed
+from sparsemble.tables.headers import read_header
 
 if TYPE_CHECKING:
     from sparsemble.tables.frames import Frame
@@ -84,20 +85,16 @@ def check_different(names: list[str], path: Path) -> None:
 
 def _read_csv(path: Path, texts: Collection[str]) -> Any:
     arrow, csv = needed("pyarrow"), needed("pyarrow.csv")
-    with path.open("rb") as file:
-        start = file.readline().decode("utf-8", "replace")
-    if not start.strip("\ufeff \t\r\n"):
-        raise InputError(f"{path}: the first line is empty: it names the columns")
-    mark = "\t" if path.suffix.lower() == ".tsv" else delimiter(start)
-    header = next(reader([start.removeprefix("\ufeff")], delimiter=mark))
-    parse = csv.ParseOptions(delimiter=mark, newlines_in_values=True)
+    with Opened(path) as file:
+        header = read_header(file)
+    parse = csv.ParseOptions(delimiter=header.mark, newlines_in_values=True)
     # Arrow finds types in the first block, which therefore is the whole file.
     block = min(max(path.stat().st_size + 1, _BLOCK), _MOST)
     read = csv.ReadOptions(block_size=block, use_threads=False)
     convert = csv.ConvertOptions(
         null_values=MISSING,
         strings_can_be_null=True,
-        column_types={name: arrow.string() for name in header if name.strip() in texts},
+        column_types={name: arrow.string() for name in header.cells if name.strip() in texts},
     )
     table = csv.read_csv(named_in_utf8(path, "Arrow"), read, parse, convert)
     names = names_in(table.column_names, path)

@@ -8,14 +8,11 @@ the same: a text among numbers is refused wherever it stands.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from csv import reader
-from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sparsemble.data.arrays import AT_ONCE, Archive
 from sparsemble.data.opening import MOST_LINE, Opened, check_ending, seekable
-from sparsemble.data.rows import delimiter
 from sparsemble.errors import InputError
 from sparsemble.paths import named_in_utf8
 from sparsemble.tables.encoding import TableEncoding
@@ -27,6 +24,7 @@ from sparsemble.tables.files import (
     names_in,
 )
 from sparsemble.tables.frames import as_frame, needed
+from sparsemble.tables.headers import read_header
 
 if TYPE_CHECKING:
     from sparsemble.tables.frames import Frame
@@ -37,8 +35,6 @@ _BLOCK = 1 << 20
 """Bytes of a CSV file that are looked at together, at least; a row may have as many."""
 _HEADERS = 16
 """Rows as long as the first line that fit into a block, at least."""
-_MOST_HEADER = 100
-"""Lines that the names of columns may fill."""
 _PARQUET_BUFFER = 1 << 18
 _CELLS, _MOST_ROWS = 1 << 17, 1 << 13
 """That are looked at together: about so many, in no more rows."""
@@ -88,13 +84,12 @@ def read_frames(path: Path, columns: TableEncoding, *, targets: bool) -> Iterato
 
 def _from_csv(file: Opened, wanted: Wanted, texts: Collection[str]) -> Iterator[Any]:
     arrow, csv, path = needed("pyarrow"), needed("pyarrow.csv"), file.path
-    first = _line(file)
-    mark, header = _header(file, first)
-    names = names_in(header, path)
+    header = read_header(file)
+    names = names_in(header.cells, path)
     kept = wanted(names)
     if not file.peek(1):
         return
-    block = min(max(_HEADERS * len(first), _BLOCK), MOST_LINE)
+    block = min(max(_HEADERS * header.length, _BLOCK), MOST_LINE)
     file.limit_lines(block)
     ragged: list[Any] = []
 
@@ -107,7 +102,9 @@ def _from_csv(file: Opened, wanted: Wanted, texts: Collection[str]) -> Iterator[
         for batch in csv.open_csv(
             arrow.PythonFile(file, mode="r"),
             csv.ReadOptions(column_names=names, block_size=block, use_threads=False),
-            csv.ParseOptions(delimiter=mark, newlines_in_values=True, invalid_row_handler=refused),
+            csv.ParseOptions(
+                delimiter=header.mark, newlines_in_values=True, invalid_row_handler=refused
+            ),
             csv.ConvertOptions(
                 include_columns=kept,
                 column_types=dict.fromkeys(names, arrow.binary()),
@@ -122,29 +119,6 @@ def _from_csv(file: Opened, wanted: Wanted, texts: Collection[str]) -> Iterator[
             rows += batch.num_rows
     except arrow.ArrowInvalid as error:
         raise _explained(error, ragged, rows, block, path) from None
-
-
-def _line(file: Opened) -> bytes:
-    """The next line, whatever it ends in."""
-    found = b""
-    while begun := file.peek(1):
-        ends = [place for place in (begun.find(b"\n"), begun.find(b"\r")) if place >= 0]
-        found += file.read(min(ends) + 1 if ends else len(begun))
-        if ends:
-            if found.endswith(b"\r") and file.peek(1)[:1] == b"\n":
-                file.read(1)
-            break
-    return found
-
-
-def _header(file: Opened, first: bytes) -> tuple[str, list[str]]:
-    """What stands between cells, and the cells of the first record."""
-    start = first.decode("utf-8", "replace").removeprefix("\ufeff")
-    if not start.strip():
-        raise InputError(f"{file.path}: the first line is empty: it names the columns")
-    mark = "\t" if file.path.suffix.lower() == ".tsv" else delimiter(start)
-    others = (line.decode("utf-8", "replace") for line in iter(lambda: _line(file), b""))
-    return mark, next(reader(islice(chain([start], others), _MOST_HEADER), delimiter=mark))
 
 
 def _explained(error: Exception, ragged: list[Any], rows: int, block: int, path: Path) -> Exception:
