@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from torch import Tensor
 
@@ -25,7 +25,7 @@ from sparsemble.learning.choosing import (
     recent,
     stages_of,
 )
-from sparsemble.learning.pipeline import Pipeline
+from sparsemble.learning.pipeline import Judge, Pipeline
 from sparsemble.members import Member, tensors_of
 from sparsemble.stages import Sample
 from sparsemble.stages.pruning import PruneSettings, pruned
@@ -33,79 +33,99 @@ from sparsemble.stages.statistics import has_statistics
 from sparsemble.team import agreed
 
 
-class Choice:
-    """What was tried, and which of it is best so far.
+@dataclass(frozen=True)
+class Chosen:
+    """A run's members, and the candidates that they were chosen from, if there were any."""
 
-    Args:
-        stages: Of the run, which make members of samples.
-    """
-
-    def __init__(self, stages: Pipeline) -> None:
-        judge = stages.judge()
-        if judge is None:
-            raise InputError("to choose members validation data are needed: give some")
-        self._stages = stages
-        self._fitted = stages.fitted
-        self._judge = judge
-        self._best: tuple[list[Member], Tensor] | None = None
-        self.candidates: list[Candidate] = []
-        self.chosen: int | None = None
-        """Which of the candidates is best, if members are made for a budget at all."""
+    members: list[Member]
+    candidates: list[Candidate] = field(default_factory=list)
+    number: int | None = None
+    """Which of the candidates they are."""
 
     @property
     def best(self) -> Candidate | None:
         """The one that is chosen, if there are candidates."""
-        return None if self.chosen is None else self.candidates[self.chosen]
+        return None if self.number is None else self.candidates[self.number]
 
-    def members(self, samples: Sequence[Sample]) -> list[Member]:
-        """Those that do best; without a budget the best sample of every chain."""
-        budget = self._stages.recipe.prune
-        if budget is None:
-            bests = (min(own, key=self._judge) for own in by_chain(samples))
-            return [self._dense(best) for best in bests]
+
+def choose(stages: Pipeline, samples: Sequence[Sample]) -> Chosen:
+    """The members that do best on validation data; without a budget each chain's best sample.
+
+    Args:
+        stages: Of the run, which make members of samples.
+        samples: What they are made of.
+    """
+    judge = stages.judge()
+    if judge is None:
+        raise InputError("to choose members validation data are needed: give some")
+    if stages.recipe.prune is None:
+        bests = (min(own, key=judge) for own in by_chain(samples))
+        return Chosen([stages.fitted.dense(best).to(stages.device) for best in bests])
+    return _Choice(stages, judge, stages.recipe.prune).among(samples)
+
+
+class _Choice:
+    """What was tried within a budget, and the best of it so far."""
+
+    def __init__(self, stages: Pipeline, judge: Judge, budget: PruneSettings) -> None:
+        self._stages = stages
+        self._fitted = stages.fitted
+        self._judge = judge
+        self._budget = budget
+        self._candidates: list[Candidate] = []
+        self._best: tuple[int, list[Member], Tensor] | None = None
+        """Number, members and scores."""
+
+    def among(self, samples: Sequence[Sample]) -> Chosen:
+        """The best members that can be made of the samples."""
         usual, *_ = order = in_turn(self._fitted.layout)
         samples = recent(samples, self._averaged_scores, usual=usual)
         chains = len({sample.chain for sample in samples})
         teachers = self._merged(samples, TEACHERS) or self._merged(samples, chains) or samples
         for count in order:
             means = self._merged(samples, count)
-            if means is None or not self._is_affordable(budget, count):
+            if means is None or not self._is_affordable(count):
                 continue
-            made = self._made(means, teachers, budget)
-            helped = [self._is_best(members, retrained, budget) for members, retrained in made]
+            made = self._made(means, teachers)
+            helped = [self._is_best(members, retrained) for members, retrained in made]
             too_slow = count == 1 and self._best is None
             if too_slow or is_enough(count, usual, helped=any(helped)):
                 break
-        if self._best is None and budget.latency is None:
-            raise InputError(
-                "what the members predict of the validation data is not finite: scale inputs and "
-                "targets, or lower the learning rate"
-            )
         if self._best is None:
-            fastest = min(candidate.latency or 0 for candidate in self.candidates)
-            raise InputError(
-                f"prune.latency = {budget.latency:g} is too small: the fastest members took "
-                f"{fastest:.2g} times as long as the dense network; allow more, or fewer FLOPs"
-            )
-        return self._best[0]
+            raise InputError(self._why_none())
+        number, members, _ = self._best
+        return Chosen(members, self._candidates, number)
 
-    def _is_best(self, members: list[Member], retrained: bool, budget: PruneSettings) -> bool:
+    def _why_none(self) -> str:
+        limit, taken = self._budget.latency, [own.latency for own in self._candidates]
+        fastest = min((latency for latency in taken if latency is not None), default=0.0)
+        if limit is not None and fastest > limit:
+            return (
+                f"prune.latency = {limit:g} is too small: the fastest members took {fastest:.2g} "
+                "times as long as the dense network; allow more, or fewer FLOPs"
+            )
+        return (
+            "what the members predict of the validation data is not finite: scale inputs and "
+            "targets, or lower the learning rate"
+        )
+
+    def _is_best(self, members: list[Member], retrained: bool) -> bool:
         """Are these members the best so far, and fast enough?"""
-        ensemble = Ensemble(members, self._fitted.task)
-        candidate = self._candidate(ensemble, retrained, budget)
-        self.candidates.append(candidate)
-        if budget.latency is not None and (candidate.latency or 0) > budget.latency:
+        ensemble, limit = Ensemble(members, self._fitted.task), self._budget.latency
+        candidate = self._candidate(ensemble, retrained)
+        self._candidates.append(candidate)
+        if limit is not None and (candidate.latency or 0) > limit:
             return False
         scores = log_scores(ensemble, self._judge.data)
         if self._best is None:
-            if not bool(scores.isfinite().all()):
-                return False
-        elif not is_better(scores, self._best[1]):
-            return False
-        self._best, self.chosen = (members, scores), len(self.candidates) - 1
-        return True
+            better = bool(scores.isfinite().all())
+        else:
+            better = is_better(scores, self._best[2])
+        if better:
+            self._best = len(self._candidates) - 1, members, scores
+        return better
 
-    def _candidate(self, ensemble: Ensemble, retrained: bool, budget: PruneSettings) -> Candidate:
+    def _candidate(self, ensemble: Ensemble, retrained: bool) -> Candidate:
         cost = ensemble.cost
         return Candidate(
             members=len(ensemble),
@@ -113,14 +133,14 @@ class Choice:
             figure=ensemble.evaluate(self._judge.data)[ensemble.task.log_score],
             flops=cost.flops_ratio,
             parameters=cost.parameters_ratio,
-            latency=None if budget.latency is None else self._latency(ensemble),
+            latency=None if self._budget.latency is None else self._latency(ensemble),
         )
 
     def _latency(self, ensemble: Ensemble) -> float:
         """How long a prediction takes; measured once, so that a resumed run chooses the same."""
         run, team = self._stages.run, self._stages.team
         measured = agreed([] if run is None else run.latencies(), team)
-        number = len(self.candidates)
+        number = len(self._candidates)
         if number < len(measured):
             return measured[number]
         blank = copy.deepcopy(self._fitted.blank).to(self._stages.device)
@@ -132,24 +152,24 @@ class Choice:
         return found
 
     def _made(
-        self, means: Sequence[Sample], samples: Sequence[Sample], budget: PruneSettings
+        self, means: Sequence[Sample], samples: Sequence[Sample]
     ) -> Iterator[tuple[list[Member], bool]]:
         """Members made of means within the budget: retrained, which is said; and pruned at once."""
         stages = self._stages
         name = stages_of(len(means))
         if stages.recipe.retrain is not None:
-            members = stages.prune_in_rounds(means, samples, budget, name)
+            members = stages.prune_in_rounds(means, samples, self._budget, name)
             stages.measure(members, means, f"{name}pruned")
             stages.train(members, samples, f"{name}retrain")
             yield members, True
-        members = pruned(map(self._fitted.dense, means), budget, settle=stages.settled)
+        members = pruned(map(self._fitted.dense, means), self._budget, settle=stages.settled)
         stages.measure(members, means, f"{name}pruned-at-once")
         yield members, False
 
-    def _is_affordable(self, budget: PruneSettings, count: int) -> bool:
+    def _is_affordable(self, count: int) -> bool:
         """Does the budget leave so many members a unit in every layer, and weights?"""
         dense = Member.dense(self._fitted.blank, self._fitted.layout)
-        return budget.shares(count)[-1].suffices(dense)
+        return self._budget.shares(count)[-1].suffices(dense)
 
     def _averaged_scores(self, samples: Sequence[Sample]) -> Tensor:
         """Log scores of the means of every chain."""

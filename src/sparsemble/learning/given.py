@@ -21,7 +21,7 @@ from sparsemble.devices import with_threads
 from sparsemble.engines import Engine
 from sparsemble.ensemble import Budget, Ensemble
 from sparsemble.ensemble.comparison import evidence_of
-from sparsemble.learning.choice import Choice
+from sparsemble.learning.choice import Chosen, choose
 from sparsemble.learning.choosing import Candidate
 from sparsemble.learning.describing import Tracer
 from sparsemble.learning.diagnostics import Diversity, diagnose
@@ -122,18 +122,17 @@ class Given:
                 self.team,
             )
             samples = stages.draw()
-            choice = Choice(stages) if recipe.choose else None
-            members = (choice or stages).members(samples)
-            ensemble = Ensemble(members, fitted.task).to(self.device)
+            made = choose(stages, samples) if recipe.choose else Chosen(stages.members(samples))
+            ensemble = Ensemble(made.members, fitted.task).to(self.device)
             if run is not None:
                 ensemble.save(run.ensemble)
         return Learned(
             ensemble,
             given,
             stages.history,
-            _findings(ensemble, stages, None if choice is None else choice.best),
-            [] if choice is None else choice.candidates,
-            None if choice is None else choice.chosen,
+            _findings(ensemble, stages, made.best),
+            made.candidates,
+            made.number,
             trials=None if run is None else trials_cost(run.trials),
         )
 

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -90,25 +90,20 @@ def run_compared(
         callback: Told what happens in the recipe's run.
         engine: Where both are worked on, if not in this process and in one beside it.
     """
-    how: dict[str, Any] = {
-        "data_folder": data_folder,
-        "device": device,
-        "callback": callback,
-        "engine": engine,
-    }
+    around = _Surroundings(console, data_folder, device, callback, engine)
     run = RunFolder(folder, code=recipe.code)
     complete = is_first() and is_complete(recipe, baseline, folder)
     if is_first() and known_result(folder, recipe) is not None:
         run.check_data(ingredients_of(recipe, data_folder).fit().training.fingerprint())
     if baseline is None:
-        own = run_recipe(recipe, folder, **how)
+        own = around.run(recipe, folder)
         if is_first():
             with run.locked():
                 # A run that was finished before knows that nothing is asked.
                 run.claim(recipe, device=device)
         return Compared(own)
     both = _side_by_side if team_here() is None else _one_by_one
-    own, beside = both(recipe, baseline, run, console, how)
+    own, beside = both(recipe, baseline, run, around)
     if isinstance(beside, DivergedError):
         console.print(f"nothing to compare with: {beside}", style="yellow", markup=False)
         return Compared(own)
@@ -119,39 +114,61 @@ def run_compared(
     small = None
     if recipe.baseline == "small":
         try:
-            small = run_recipe(_small(given, own), run.small, **how)
+            small = around.run(_small(given, own), run.small)
         except DivergedError as error:
             console.print(f"no small networks: {error}", style="yellow", markup=False)
     return Compared(own, beside, small, verdict)
 
 
+@dataclass(frozen=True)
+class _Surroundings:
+    """Where runs find data and compute, and who hears of them."""
+
+    console: Console
+    data_folder: Path | None
+    device: str
+    callback: Callback | None
+    engine: Engine | None
+
+    def run(self, recipe: Recipe, folder: Path) -> Result:
+        """What a recipe gives here."""
+        return run_recipe(
+            recipe,
+            folder,
+            data_folder=self.data_folder,
+            device=self.device,
+            callback=self.callback,
+            engine=self.engine,
+        )
+
+
 def _side_by_side(
-    recipe: Recipe, baseline: Recipe, run: RunFolder, console: Console, how: dict[str, Any]
+    recipe: Recipe, baseline: Recipe, run: RunFolder, around: _Surroundings
 ) -> tuple[Result, Result | DivergedError]:
     """What comes of a run and its baseline, at the same time if there are processors for both."""
-    engine, data_folder, device = how["engine"], how["data_folder"], how["device"]
+    engine = around.engine
     threads = max(torch.get_num_threads() // 2, 1) if engine is None else 1
     diverged = None
     with ExitStack() as ending:
         there = engine or ending.enter_context(Processes(1))
-        other = _begun(recipe, baseline, run, console, data_folder, device, threads)
+        other = _begun(recipe, baseline, run, around, threads)
         if other is not None:
             ending.enter_context(other)
-            other.begin(there, data_folder, device, threads)
+            other.begin(there, threads)
             if engine is None and torch.get_num_threads() == 1:
                 other.wait()
-        own = run_recipe(recipe, run.path, **how)
+        own = around.run(recipe, run.path)
         diverged = None if other is None else other.wait()
     return own, diverged or read_result(RunFolder(run.baseline).result, baseline.code)
 
 
 def _one_by_one(
-    recipe: Recipe, baseline: Recipe, run: RunFolder, console: Console, how: dict[str, Any]
+    recipe: Recipe, baseline: Recipe, run: RunFolder, around: _Surroundings
 ) -> tuple[Result, Result | DivergedError]:
     """The same by a team of processes, which work on everything together."""
-    own = run_recipe(recipe, run.path, **how)
+    own = around.run(recipe, run.path)
     try:
-        return own, run_recipe(baseline, run.baseline, **how)
+        return own, around.run(baseline, run.baseline)
     except DivergedError as error:
         return own, error
 
@@ -162,28 +179,29 @@ class _Beside:
     Whatever ends the block that it is in, it saves and ends.
     """
 
-    def __init__(self, baseline: Recipe, run: RunFolder, console: Console) -> None:
+    def __init__(self, baseline: Recipe, run: RunFolder, around: _Surroundings) -> None:
         self._baseline = baseline
+        self._around = around
         self._folder = run.baseline
-        self._view = TerminalProgress(console, baseline.name, _LINES_EVERY, lines=True)
+        self._view = TerminalProgress(around.console, baseline.name, _LINES_EVERY, lines=True)
         self._stop = StopRequest()
         self._made: Made = None
         self._error: BaseException | None = None
 
-    def begin(self, engine: Engine, data_folder: Path | None, device: str, threads: int) -> None:
+    def begin(self, engine: Engine, threads: int) -> None:
         """Let it be trained."""
-        self._thread = Thread(target=self._train, args=(engine, data_folder, device, threads))
+        self._thread = Thread(target=self._train, args=(engine, threads))
         self._thread.start()
 
-    def _train(self, engine: Engine, data_folder: Path | None, device: str, threads: int) -> None:
+    def _train(self, engine: Engine, threads: int) -> None:
         runs = make_runs(
             [[Order(self._baseline, self._folder.name)]],
             self._folder.parent,
             engine,
             stop=self._stop,
             hear=lambda _, told: told_on(self._view, told),
-            data_folder=data_folder,
-            device=device,
+            data_folder=self._around.data_folder,
+            device=self._around.device,
             threads=threads,
         )
         try:
@@ -210,36 +228,34 @@ def _begun(
     recipe: Recipe,
     baseline: Recipe,
     run: RunFolder,
-    console: Console,
-    data_folder: Path | None,
-    device: str,
+    around: _Surroundings,
     threads: int,
 ) -> _Beside | None:
     """The baseline, unless it is done; the run itself is claimed first."""
     beside = RunFolder(run.baseline)
     if not run.is_begun:
         for each in (recipe, baseline):  # before either is trained
-            ingredients_of(each, data_folder).fit()
+            ingredients_of(each, around.data_folder).fit()
     elif run.recipe().is_same_run(recipe) and not _is_free(beside, baseline):
         raise InputError(
             f"{run.baseline} holds something else to compare with; delete it, or ask for what it is"
         )
     with run.locked():
         # So that resume finds it while the baseline is trained.
-        run.claim(recipe, threads=threads, device=device)
+        run.claim(recipe, threads=threads, device=around.device)
         run.baseline.mkdir(exist_ok=True)
     if known_result(run.baseline, baseline) is not None:
         remove_marks(run.path)  # of a run that was killed when it had just been trained
         return None
     with beside.locked():
-        beside.claim(baseline, threads=threads, device=device)
+        beside.claim(baseline, threads=threads, device=around.device)
     chain = baseline.chain
     what = "a network is" if chain.chains == 1 else f"{chain.chains} networks are"
-    console.print(
+    around.console.print(
         f"{what} trained beside it to compare with, for {chain.epochs} epochs; --baseline none "
         "leaves that out"
     )
-    return _Beside(baseline, run, console)
+    return _Beside(baseline, run, around)
 
 
 def _is_free(folder: RunFolder, recipe: Recipe) -> bool:
