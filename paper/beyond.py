@@ -50,8 +50,12 @@ def jobs(*, seeds: int, out: Path) -> list[Job]:
 
 def results_in(folder: Path) -> dict[str, list[Result]]:
     """The result files in `folder`, by name, in the order of seeds."""
-    names = [name for row in ROWS for name in (row.dense, row.recipe)]
-    return {name: seeded_results(name, folder) for name in names}
+    found = {}
+    for row in ROWS:
+        recipe = paper_recipe(row.recipe)
+        found[row.dense] = seeded_results(dense_recipe(recipe), folder, row.dense)
+        found[row.recipe] = seeded_results(recipe, folder)
+    return found
 
 
 def table(results: Mapping[str, Sequence[Result]]) -> Table:

@@ -55,7 +55,7 @@ def results_in(folder: Path) -> dict[str, list[Result]]:
     """The result files in `folder`, by row, in the order of seeds."""
     found = {}
     for row in ROWS:
-        found[row.recipe] = seeded_results(row.recipe, folder)
+        found[row.recipe] = seeded_results(paper_recipe(row.recipe), folder)
     return found
 
 

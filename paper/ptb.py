@@ -201,5 +201,5 @@ def results_in(folder: Path, size: SizeName) -> dict[str, list[Result]]:
     """The result files in `folder`, by row, in the order of seeds."""
     found = {}
     for row in rows_at(size):
-        found[row.recipe] = seeded_results(recipe_name(row.recipe, size), folder)
+        found[row.recipe] = seeded_results(paper_recipe(recipe_name(row.recipe, size)), folder)
     return found

@@ -215,7 +215,8 @@ def test_every_point_of_figure_4b_ends_where_the_chain_does(results):
     assert [p.perplexity for p in points] == pytest.approx([p.members for p in points])
 
 
-def test_figures_are_drawn_of_what_has_been_run(tmp_path, command):
+def test_figures_are_drawn_of_what_has_been_run(tmp_path, command, monkeypatch):
+    monkeypatch.setattr(ptb, "paper_recipe", lambda name: tiny(name.removeprefix("ptb-small-")))
     out, work = tmp_path / "out", tmp_path / "work"
     rows = ("sgd", "sgld-gsp-pr", "sgld-gsp-pr-iss-4")
     jobs = [Job(tiny(row), out / f"{ptb.recipe_name(row, 'small')}-seed0.json") for row in rows]
@@ -242,9 +243,10 @@ def test_figures_are_drawn_of_what_has_been_run(tmp_path, command):
     assert "figure5.svg: not drawn" in err
 
 
-def test_what_shedding_saves_is_drawn_of_a_run_that_shed(tmp_path):
+def test_what_shedding_saves_is_drawn_of_a_run_that_shed(tmp_path, monkeypatch):
     assert ptb_figures.figures("small", tmp_path, tmp_path)["ptb-small-shedding.svg"] is None
     strong = tiny("shedding").model_copy(update={"prior": GroupSparse(penalty=0.001)})
+    monkeypatch.setattr(ptb, "paper_recipe", lambda name: strong)
     job = Job(strong, tmp_path / "ptb-small-shedding-seed0.json")
     assert len(list(run_jobs([job], Workplace(tmp_path)))) == 1
     drawn = ptb_figures.figures("small", tmp_path, tmp_path)["ptb-small-shedding.svg"]

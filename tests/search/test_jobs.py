@@ -74,7 +74,7 @@ def test_results_come_in_the_order_of_seeds(done, tmp_path):
     for seed in (10, 2, 0):
         result = results[jobs[0]].model_copy(update={"recipe": quick(seed=seed)})
         write_result(result, tmp_path / f"digits-seed{seed}.json")
-    found = seeded_results("digits", tmp_path)
+    found = seeded_results(quick(), tmp_path)
     assert [result.recipe.seed for result in found] == [0, 2, 10]
 
 

@@ -85,13 +85,7 @@ def outcomes(
     batches: dict[str, list[Job]] = {}
     for job in jobs:
         if job.result.exists():
-            known = read_result(job.result)
-            if not known.recipe.is_same_run(job.recipe):
-                raise InputError(
-                    f"{job.result} was made by another version of recipe {job.recipe.name!r}; move "
-                    "it away or use another folder"
-                )
-            yield job, known
+            yield job, _result_of(job.recipe, job.result)
         else:
             batches.setdefault(chain_key(job.recipe), []).append(job)
     waiting = list(batches.values())
@@ -196,10 +190,23 @@ def seeded_jobs(recipe: Recipe, seeds: int, out: Path, name: str = "") -> list[J
     ]
 
 
-def seeded_results(name: str, out: Path) -> list[Result]:
+def seeded_results(recipe: Recipe, out: Path, name: str = "") -> list[Result]:
     """What such jobs have left, in the order of seeds."""
-    results = [read_result(path) for path in out.glob(f"{name}-seed*.json")]
+    paths = out.glob(f"{name or recipe.name}-seed*.json")
+    results = [_result_of(recipe, path, any_seed=True) for path in paths]
     return sorted(results, key=lambda result: result.recipe.seed)
+
+
+def _result_of(recipe: Recipe, path: Path, *, any_seed: bool = False) -> Result:
+    """A result file of a recipe."""
+    result = read_result(path)
+    seed = result.recipe.seed if any_seed else recipe.seed
+    if not result.recipe.is_same_run(recipe.model_copy(update={"seed": seed})):
+        raise InputError(
+            f"{path} was made by another version of recipe {recipe.name!r}; move it away or use "
+            "another folder"
+        )
+    return result
 
 
 def chain_key(recipe: Recipe) -> str:
