@@ -119,6 +119,9 @@ def test_a_run_under_way_goes_on_with_the_kind_of_device_it_was_begun_on(
     write_json(folder / "run.json", {**read_json(folder / "run.json"), "device": "cuda"})
     (folder / "result.json").unlink()
     shutil.rmtree(folder / "ensemble")
+    code, _, err = command("compare", folder)
+    assert code == 2
+    assert f"{folder} holds a run that is not finished: sparsemble resume {folder}" in err
     code, _, err = command("resume", folder, "--device", "cpu")
     assert code == 2
     assert "was begun on cuda, where its checkpoints go on to the same bits, and not on cpu" in err

@@ -45,6 +45,7 @@ def test_a_run_for_a_budget_is_judged_reported_and_resumed(command, tmp_path):
         ("flops", "write KEY=VALUE"),
         ("flops=-1", "flops"),
         ("flop=1", "did you mean 'flops'"),
+        ("flops=1,flops=2", "--budget flops=1,flops=2: one of these limits stands there twice"),
         ("flops=1e-6", "prune.flops = 1e-06 is too small"),
     ],
 )

@@ -225,12 +225,12 @@ def test_a_run_for_a_budget_goes_on_only_for_what_it_was_begun_with(arrays, tmp_
     sparsemble.learn(network, arrays, **asked, folder=tmp_path)
     assert sparsemble.learn(network, arrays, **asked, folder=tmp_path).ensemble
     others = [
-        ({"budget": Budget(flops=0.5)}, "flops = 1.0, not 0.5"),
-        ({"budget": Budget(flops=1.0, parameters=0.5)}, "parameters = None, not 0.5"),
-        ({"seed": 3}, "seed = 0, not 3"),
-        ({"epochs": 4}, "epochs = 2, not 4"),
-        ({"augment": InputDropout(share=0.5)}, "augment = None, not "),
+        ({"budget": Budget(flops=0.5)}, "with flops = 1.0, not with flops = 0.5"),
+        ({"budget": Budget(flops=1.0, parameters=0.5)}, "without parameters, not with parameters = 0.5"),
+        ({"seed": 3}, "with seed = 0, not with seed = 3"),
+        ({"epochs": 4}, "with epochs = 2, not with epochs = 4"),
+        ({"augment": InputDropout(share=0.5)}, "without augment, not with augment = "),
     ]
     for changed, said in others:
-        with pytest.raises(InputError, match=f"holds a run with {said}"):
+        with pytest.raises(InputError, match=f"holds a run {said}"):
             sparsemble.learn(network, arrays, **(asked | changed), folder=tmp_path)

@@ -200,5 +200,7 @@ def parsed_budget(text: str) -> Budget:
     from sparsemble.ensemble import Budget
 
     given = parsed_changes(text.split(","), "--budget", "flops=1.0")
+    if len(given) < text.count(",") + 1:
+        raise InputError(f"--budget {text}: one of these limits stands there twice")
     limits: Budget = Budget.read(given, source="--budget")
     return limits

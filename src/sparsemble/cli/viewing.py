@@ -115,7 +115,7 @@ def compare(
     from sparsemble.results.summary import summary
     from sparsemble.runs.folder import RunFolder
 
-    files = [RunFolder(run).result if run.is_dir() else run for run in runs]
+    files = [RunFolder(run).finished() if run.is_dir() else run for run in runs]
     results = [read_result(file, code or ()) for file in files]
     if as_json:
         print_json([result.model_dump(mode="json") for result in results])

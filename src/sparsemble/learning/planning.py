@@ -181,9 +181,13 @@ def check_planned(
     for name, (before, now) in pairs.items():
         if before != now:
             raise InputError(
-                f"{folder} holds a run with {name} = {before}, not {now}; ask for the same again, "
-                "or use another folder"
+                f"{folder} holds a run {_having(name, before)}, not {_having(name, now)}; ask for "
+                "the same again, or use another folder"
             )
+
+
+def _having(name: str, value: Any) -> str:
+    return f"without {name}" if value is None else f"with {name} = {value}"
 
 
 def _splits(task: Task, data: Any, validation: Any, seed: int) -> Iterator[tuple[Any, Any]]:

@@ -180,8 +180,7 @@ def open_run(
             f"{path}: its recipe names no data or no network, so there is nothing to measure on; "
             "reports are made of runs begun with: sparsemble learn"
         )
-    if not folder.result.is_file():
-        raise InputError(f"{path} holds a run that is not finished: sparsemble resume {path}")
+    folder.finished()
     check_named(recipe, str(path), code=code, files=files)
     given = ingredients_of(recipe, data_folder)
     fitted = given.fit()

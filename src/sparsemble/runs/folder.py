@@ -110,6 +110,16 @@ class RunFolder:
             raise InputError(f"{self.path} is not a run folder: it has no run.json")
         return self._note().recipe
 
+    def finished(self) -> Path:
+        """Its result file, which only a finished run has."""
+        if not self.is_begun:
+            raise InputError(f"{self.path} is not a run folder: it has no run.json")
+        if not self.result.is_file():
+            raise InputError(
+                f"{self.path} holds a run that is not finished: sparsemble resume {self.path}"
+            )
+        return self.result
+
     def device(self) -> str:
         """Where the run was begun to compute."""
         return self._note().device
