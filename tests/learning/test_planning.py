@@ -226,7 +226,7 @@ def test_a_run_for_a_budget_goes_on_only_for_what_it_was_begun_with(arrays, tmp_
     assert sparsemble.learn(network, arrays, **asked, folder=tmp_path).ensemble
     others = [
         ({"budget": Budget(flops=0.5)}, "with flops = 1.0, not with flops = 0.5"),
-        ({"budget": Budget(flops=1.0, parameters=0.5)}, "without parameters, not with parameters = 0.5"),
+        ({"budget": Budget(flops=1.0, parameters=0.5)}, "without parameters, not with parameters"),
         ({"seed": 3}, "with seed = 0, not with seed = 3"),
         ({"epochs": 4}, "with epochs = 2, not with epochs = 4"),
         ({"augment": InputDropout(share=0.5)}, "without augment, not with augment = "),
