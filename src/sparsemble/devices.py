@@ -37,7 +37,7 @@ def named_device(device: str | torch.device) -> torch.device:
     """The device of a name, wherever there may be one."""
     try:
         return torch.device(device)
-    except RuntimeError as error:
+    except (RuntimeError, TypeError) as error:
         raise _unusable(device, error) from None
 
 

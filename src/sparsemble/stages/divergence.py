@@ -2,8 +2,7 @@
 
 A chain has diverged when its loss is not finite, or when the smoothed loss has risen above its
 best by more than `rise` times the loss of guessing (every class equally probable). One step counts
-as at most twice that loss: at a high rate single bad steps happen, and pass. The smoothed loss
-begins at that of guessing or above, so that nothing is held against one first batch that was easy.
+as at most twice that loss: at a high rate single bad steps happen, and pass.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class DivergenceWatch:
         if not math.isfinite(loss):
             return f"the loss is {loss}"
         if self.smoothed is None:
-            self.smoothed = min(max(loss, self.guessing), 2 * self.guessing)
+            self.smoothed = min(loss, 2 * self.guessing)
         self.smoothed += _SMOOTHING * (min(loss, 2 * self.guessing) - self.smoothed)
         self.best = min(self.best, self.smoothed)
         if self.smoothed > self.best + self.settings.rise * self.guessing:
