@@ -108,13 +108,14 @@ def test_what_a_callback_draws_changes_nothing_of_a_run() -> None:
     assert bits(learn(with_dropout, rows(), SHORT, callback=Drawing())) == alone
 
 
-def test_the_callers_random_numbers_go_on_as_if_nothing_had_been_learned() -> None:
+@pytest.mark.parametrize("make", [with_dropout, Traced])
+def test_the_callers_random_numbers_go_on_as_if_nothing_had_been_learned(make) -> None:
     torch.manual_seed(11)
     expected = torch.rand(5)
     for callback in (None, KillAt("chain", 5)):
         torch.manual_seed(11)
         try:
-            learn(with_dropout, loader(), SHORT, callback=callback)
+            learn(make, loader(), SHORT, callback=callback)
         except Killed:
             assert callback is not None
         assert torch.equal(torch.rand(5), expected)

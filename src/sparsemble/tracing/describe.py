@@ -15,6 +15,7 @@ from sparsemble.programs import Blueprint, InputRange, Program
 from sparsemble.programs.program import paths_of
 from sparsemble.programs.tensors import tensors_of
 from sparsemble.programs.writing import is_name
+from sparsemble.streams import borrowed_streams
 from sparsemble.structure import Layout, Slot, Space
 from sparsemble.tracing.captured import Captured, capture
 from sparsemble.tracing.checking import (
@@ -195,7 +196,8 @@ def _check_inputs(leaves: Sequence[Any]) -> None:
 
 
 def _walked(captured: Captured, leaves: Sequence[Tensor], examples: int | None) -> Walk:
-    walk = Walk(captured, leaves, examples)
+    with borrowed_streams():  # dropout draws
+        walk = Walk(captured, leaves, examples)
     settle(walk)
     return walk
 
