@@ -188,10 +188,6 @@ SMALLER = {
     "chain.interval": 2,
     "chain.autocast": False,
     "chain.augment.unknown": 0,  # the grammar has no <unk>
-    "prune.steps": 2,
-    "retrain.epochs": 1,
-    "retrain.autocast": False,
-    "retrain.augment.unknown": 0,
 }
 """Changes to the recipe `ptb-beyond` that make it a run of moments."""
 

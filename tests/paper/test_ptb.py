@@ -13,6 +13,7 @@ from paper.figure4b import curves_of, figure_table, measure_curves, read_curves,
 from paper.recipes import paper_recipe
 from sparsemble.data import grammar
 from sparsemble.priors import GroupSparse
+from sparsemble.recipes import load_recipe
 from sparsemble.search.jobs import Job, Workplace, chain_key, run_jobs
 
 pytestmark = pytest.mark.slow
@@ -334,3 +335,10 @@ def test_the_papers_folder_can_be_named(command, monkeypatch, tmp_path):
     assert f"1 result files of these tables in {copy / 'results' / 'ptb'}" in err
     assert "117.62" in out
     assert used == str(copy / "__init__.py")
+
+
+def test_the_built_in_recipe_is_the_row_that_was_run():
+    row = paper_recipe("ptb-medium-beyond")
+    built_in = load_recipe("ptb-beyond")
+    words = {"name": row.name, "description": row.description}
+    assert built_in.model_copy(update=words) == row
