@@ -20,7 +20,7 @@ from torch import Tensor
 
 from sparsemble.allocation import keeping_freed_memory
 from sparsemble.data import Batches, Inputs
-from sparsemble.devices import Autocast, flushing, in_bfloat16
+from sparsemble.devices import Autocast, flushing
 from sparsemble.errors import CorruptFileError, DivergedError
 from sparsemble.priors.prior import share_at_zero
 from sparsemble.samplers import Schedule
@@ -28,6 +28,7 @@ from sparsemble.seeds import derive
 from sparsemble.stages.averaging import WindowMean
 from sparsemble.stages.callback import Callback
 from sparsemble.stages.chain_state import ChainIdentity, ChainState
+from sparsemble.stages.descent import Descent
 from sparsemble.stages.divergence import DivergenceSettings, DivergenceWatch
 from sparsemble.stages.epoch_totals import EpochTotals
 from sparsemble.stages.history import EpochRecord, Rollback
@@ -35,7 +36,6 @@ from sparsemble.stages.random_streams import RandomStream
 from sparsemble.stages.shedding import Shedding
 from sparsemble.stages.subject import Subject
 from sparsemble.stages.teaching import Teacher
-from sparsemble.structure.costs import FORWARD_AND_BACKWARD
 from sparsemble.tasks import Task
 from sparsemble.team import Team
 
@@ -83,17 +83,15 @@ class Chain:
         self._task = task
         self._batches = batches
         self._schedule = schedule
-        self._augment = augment
-        self._teacher = teacher
         self._clip = clip
         self._team = team
-        self._theirs: dict[str, Tensor] = {}
         self._average_every = average_every
         self._shedding = shedding
         self._callback = callback or Callback()
+        self._descent = Descent(
+            task, augment=augment, teacher=teacher, autocast=autocast, team=team
+        )
         self._take(subject)
-        self._device = self._tensors[0].device if self._tensors else torch.device("cpu")
-        self._autocast = in_bfloat16(autocast, self._device)
         self._divergence = divergence or DivergenceSettings()
         self._watch = DivergenceWatch(self._divergence, task.guess(batches))
         self._rollbacks = 0
@@ -101,20 +99,18 @@ class Chain:
         self._totals = EpochTotals()
         self._rest: Iterator[tuple[Inputs, Tensor]] | None = None
         self._reason: str | None = None
-        self._random = RandomStream(derive(identity.seed, "dropout", 0), self._device)
+        self._random = RandomStream(derive(identity.seed, "dropout", 0), subject.device)
         self._good = self._earlier = self._snapshot()
 
     def _take(self, subject: Subject) -> None:
         """Move this from now on."""
         self.parameters = dict(subject.parameters)
         self.others = dict(subject.others)
-        self._moving: Sequence[str] | None = None
-        self._forward = subject.forward
+        self._descent.take(subject)
         self._update = subject.update
-        self._flops = subject.flops
         self._batch_dims = subject.batch_dims
+        self._members = subject.members.numel()
         self._tensors = list(self.parameters.values())
-        self._members = self._tensors[0].shape[: self._batch_dims].numel() if self._tensors else 1
         self._masks = {
             name: mask.to(self.parameters[name].device, self.parameters[name].dtype)
             for name, mask in subject.masks.items()
@@ -152,15 +148,12 @@ class Chain:
         epoch, position = divmod(self.step, self._batches.steps)
         began = perf_counter() - self._totals.seconds
         if position == 0:
-            self._theirs = {}
-            self._forward.reset()
-            if self._teacher is not None:
-                self._teacher.reset()
+            self._descent.reset()
         rest = self._rest or self._batches.epoch(epoch, position, self._rollbacks)
         self._rest = None
         while (stepped := self._next_step(rest)) is not None:
             targets, loss, worst = stepped
-            self._totals.count(self._task.examples_in(targets), self._flops_each)
+            self._totals.count(self._task.examples_in(targets), self._descent.flops)
             # A batch of which nothing counts says nothing: its loss is 0.
             if worst or self._task.weight(targets):
                 self._reason = self._watch.reason(worst)
@@ -191,13 +184,10 @@ class Chain:
     def _advance(self, inputs: Inputs, targets: Tensor) -> tuple[float, float]:
         """One step; the loss summed over members, and that of the worst of them."""
         self._update.set_lr(self._schedule(self.step / self._batches.steps) * self._lr_factor)
-        for tensor in self._tensors:
-            tensor.grad = None
-        if self._team is None:
-            losses = self._descend(inputs, targets)
-        else:
-            losses = self._descend_together(inputs, targets, self._team)
-        gradients = self._gradients()
+        if self._team is not None:  # whose random numbers depend on the step alone
+            own = ("dropout", self._rollbacks, self.step, self._team.rank)
+            self._random.draw_from(derive(self.identity.seed, *own))
+        losses, gradients = self._descent(inputs, targets)
         if self._masks:
             masked = [gradients[name] for name in self._masks]
             torch._foreach_mul_(masked, list(self._masks.values()))
@@ -206,79 +196,6 @@ class Chain:
         self._update(self.step + 1, gradients)
         total = float(losses.sum())
         return total, float(losses.max()) if losses.ndim else total
-
-    def _descend(self, inputs: Inputs, targets: Tensor) -> Tensor:
-        """The losses of a batch, whose gradients are in the parameters then."""
-        inputs, targets = inputs.to(self._device), targets.to(self._device)
-        if self._augment is not None:
-            assert isinstance(inputs, Tensor), "several inputs are never perturbed"
-            inputs = self._augment(inputs)
-        with torch.autocast(inputs.device.type, torch.bfloat16, enabled=self._autocast):
-            outputs = self._forward(inputs)
-            losses = self._task.loss(outputs, targets)
-            if self._teacher is not None:
-                losses = self._teacher.mixed(losses, outputs, inputs, targets)
-        # Members do not share weights: each gets the gradient of its own loss.
-        losses.sum().backward()
-        return losses.detach()
-
-    def _descend_together(self, inputs: Inputs, targets: Tensor, team: Team) -> Tensor:
-        """The same by a team, whose random numbers depend on the step alone."""
-        whole = self._task.weight(targets)
-        inputs, targets = self._task.part(inputs, targets, team.bounds)
-        share = self._task.weight(targets) / max(whole, 1.0)
-        self._random.draw_from(
-            derive(self.identity.seed, "dropout", self._rollbacks, self.step, team.rank)
-        )
-        before = {n: own.clone() for n, own in self.others.items()} if self._moving is None else {}
-        if share:
-            losses = self._descend(inputs, targets)
-        else:
-            losses = torch.zeros([self._members] * self._batch_dims, device=self._device)
-        statistics = [self.others[name] for name in self._statistics(team, before)]
-        team.average([losses, *self._gradients().values(), *statistics], share)
-        carried = self._carried()
-        if carried:
-            self._theirs = {
-                f"{rank}/{name}": tensor
-                for rank, own in enumerate(team.gathered(carried))
-                for name, tensor in own.items()
-            }
-        return losses
-
-    def _statistics(self, team: Team, before: Mapping[str, Tensor]) -> Sequence[str]:
-        """What a forward pass changes, in any process: masks and what is frozen are not averaged.
-
-        `before` is needed the first time.
-        """
-        if self._moving is None:
-            own = {
-                name: torch.ones(())
-                for name, tensor in self.others.items()
-                if tensor.is_floating_point() and not torch.equal(tensor, before[name])
-            }
-            self._moving = sorted({name for found in team.gathered(own) for name in found})
-        return self._moving
-
-    def _gradients(self) -> dict[str, Tensor]:
-        """Of all parameters; of one that this network does not use only prior and noise move it."""
-        for parameter in self._tensors:
-            if parameter.grad is None:
-                parameter.grad = torch.zeros_like(parameter)
-        return {name: own.grad for name, own in self.parameters.items() if own.grad is not None}
-
-    def _carried(self) -> dict[str, Tensor]:
-        """What the network and its teacher carry from batch to batch."""
-        tensors = {f"carried/{name}": tensor for name, tensor in self._forward.state().items()}
-        if self._teacher is not None:
-            tensors |= {f"teacher/{name}": t for name, t in self._teacher.state().items()}
-        return tensors
-
-    @property
-    def _flops_each(self) -> float:
-        """What a step takes for one example."""
-        taught = 0.0 if self._teacher is None else self._teacher.flops
-        return FORWARD_AND_BACKWARD * self._flops + taught
 
     def _end_epoch(self, epoch: int) -> None:
         totals, self._totals = self._totals, EpochTotals()
@@ -418,8 +335,7 @@ class Chain:
         """What the network holds, sampler, carried state and position, but not what a rollback
         must not undo."""
         tensors = {f"parameter/{n}": own.detach().clone() for n, own in self._held().items()}
-        tensors |= {name: tensor.clone() for name, tensor in self._carried().items()}
-        tensors |= {f"team/{name}": tensor.clone() for name, tensor in self._theirs.items()}
+        tensors |= {name: tensor.clone() for name, tensor in self._descent.state().items()}
         sampler = self._update.sampler.state_dict()
         for index, buffers in sampler["state"].items():
             tensors |= {f"sampler/{index}/{name}": b.clone() for name, b in buffers.items()}
@@ -450,11 +366,7 @@ class Chain:
         for number, tensor in state.part("noise").items():
             sampler["noise"][int(number)] = tensor
         self._update.sampler.load_state_dict(sampler)
-        self._theirs = state.part("team")
-        mine = "" if self._team is None or not self._theirs else f"team/{self._team.rank}/"
-        self._forward.restore(state.part(f"{mine}carried"))
-        if self._teacher is not None:
-            self._teacher.restore(state.part(f"{mine}teacher"))
+        self._descent.restore(state)
         if self.mean is not None:
             self.mean.restore(state.part("mean"), state.numbers["mean"])
         self.step = state.numbers["step"]

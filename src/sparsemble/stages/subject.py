@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import torch
 from torch import Tensor, nn
 
 from sparsemble.members import tensors_of
@@ -30,6 +31,18 @@ class Subject:
     """Weights that take part; gradients of the others are left out."""
     batch_dims: int = 0
     """How many leading dimensions of the parameters count members."""
+
+    @property
+    def members(self) -> torch.Size:
+        """Those leading dimensions."""
+        return next(
+            (own.shape[: self.batch_dims] for own in self.parameters.values()), torch.Size()
+        )
+
+    @property
+    def device(self) -> torch.device:
+        """Where it is computed."""
+        return next(iter(self.parameters.values()), torch.empty(())).device
 
 
 def learning_part(network: nn.Module) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
