@@ -38,7 +38,8 @@ def test_a_row_is_only_where_its_sizes_say():
         return [name.split("-")[1] for name in ptb_names() if name.split("-", 2)[2] == row]
 
     assert sizes("sgd") == ["small", "medium", "large"]
-    assert sizes("sgd-10") == ["small", "medium"]
+    assert sizes("sgd-4") == ["small"]
+    assert sizes("sgd-10") == ["medium"]
     assert sizes("sgd-38") == ["large"]
 
 
