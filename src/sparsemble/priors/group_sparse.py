@@ -39,12 +39,13 @@ class GroupSparse(StrengthPrior):
         return self.penalty
 
 
-def near_zero_width(penalty: float, temperature: float, num_data: int, lr: float) -> float:
-    """The norm per √dimension below which the prior holds a group near zero: `3·max(T/(Nλ), ηλ)`.
+def near_zero_width(penalty: float, temperature: float, num_data: int, step: float) -> float:
+    """The norm per √dimension below which the prior holds a group near zero: `3·max(T/(Nλ), hλ)`.
 
-    The first is the width of the prior's peak at a temperature, the second that of the steps.
+    The first is the width of the prior's peak at a temperature, the second how far a `step` h of
+    the prior takes it.
     """
-    return 3 * max(temperature / (num_data * penalty), lr * penalty)
+    return 3 * max(temperature / (num_data * penalty), step * penalty)
 
 
 class BoundGroupSparse(BoundPrior):
@@ -69,22 +70,22 @@ class BoundGroupSparse(BoundPrior):
             with torch.no_grad():
                 self.terms.shrink(step * self.penalty)
 
-    def at_zero(self, *, temperature: float, num_data: int, lr: float) -> dict[str, Tensor]:
+    def at_zero(self, *, temperature: float, num_data: int, step: float) -> dict[str, Tensor]:
         """Those whose norm lies within `near_zero_width`."""
         if self.penalty == 0:
             return {}
-        width = near_zero_width(self.penalty, temperature, num_data, lr)
+        width = near_zero_width(self.penalty, temperature, num_data, step)
         return {
             family.name: norms < width * math.sqrt(self.terms.sizes[family.name])
             for family, norms in zip(self.terms.families, self.terms.norms(), strict=True)
         }
 
-    def idle(self, *, temperature: float, num_data: int, lr: float) -> dict[str, Tensor]:
+    def idle(self, *, temperature: float, num_data: int, step: float) -> dict[str, Tensor]:
         """Those at zero that are also small beside the largest of their family.
 
         Where the noise is strong or the prior weak, the near-zero width says nothing.
         """
-        found = self.at_zero(temperature=temperature, num_data=num_data, lr=lr)
+        found = self.at_zero(temperature=temperature, num_data=num_data, step=step)
         for family, norms in zip(self.terms.families, self.terms.norms(), strict=True):
             if family.name in found and norms.numel():
                 found[family.name] &= norms <= _SMALL * norms.amax(-1, keepdim=True)

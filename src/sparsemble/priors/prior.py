@@ -38,11 +38,17 @@ class BoundPrior(ABC):
         """
         raise _without_shrink(self)
 
-    def at_zero(self, *, temperature: float, num_data: int, lr: float) -> dict[str, Tensor]:
-        """Which groups of every family it holds near zero; nothing where it knows no groups."""
+    def at_zero(self, *, temperature: float, num_data: int, step: float) -> dict[str, Tensor]:
+        """Which groups of every family it holds near zero; nothing where it knows no groups.
+
+        Args:
+            temperature: Of the sampler.
+            num_data: How many examples the loss stands for.
+            step: How far the prior's gradient moves a weight each time that the prior acts.
+        """
         return {}
 
-    def idle(self, *, temperature: float, num_data: int, lr: float) -> dict[str, Tensor]:
+    def idle(self, *, temperature: float, num_data: int, step: float) -> dict[str, Tensor]:
         """Those of them that nothing would miss: they are small beside the family's others, too."""
         return {}
 

@@ -71,17 +71,18 @@ class BoundSum(BoundPrior):
         for term in self.terms:
             term.shrink(step)
 
-    def at_zero(self, *, temperature: float, num_data: int, lr: float) -> dict[str, Tensor]:
+    def at_zero(self, *, temperature: float, num_data: int, step: float) -> dict[str, Tensor]:
         """As the first term says that knows groups."""
         found = (
-            term.at_zero(temperature=temperature, num_data=num_data, lr=lr) for term in self.terms
+            term.at_zero(temperature=temperature, num_data=num_data, step=step)
+            for term in self.terms
         )
         return next((groups for groups in found if groups), {})
 
-    def idle(self, *, temperature: float, num_data: int, lr: float) -> dict[str, Tensor]:
+    def idle(self, *, temperature: float, num_data: int, step: float) -> dict[str, Tensor]:
         """Likewise."""
         found = (
-            term.idle(temperature=temperature, num_data=num_data, lr=lr) for term in self.terms
+            term.idle(temperature=temperature, num_data=num_data, step=step) for term in self.terms
         )
         return next((groups for groups in found if groups), {})
 

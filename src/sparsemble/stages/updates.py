@@ -74,7 +74,7 @@ class Update:
             self._add_prior(gradients)
         self._move(self._every)
         if self._proximal:
-            self.prior.shrink(self._every * self._drift)
+            self.prior.shrink(step_of_prior(self.sampler, self._every))
 
     def _add_prior(self, gradients: Mapping[str, Tensor]) -> None:
         if self._every == 1:
@@ -94,11 +94,6 @@ class Update:
             group["temperature"] = temperature
 
     @property
-    def _drift(self) -> float:
-        drift = self.sampler.drift(self.sampler.param_groups[0])
-        return self._lr if drift is None else drift
-
-    @property
     def _lr(self) -> float:
         return float(self.sampler.param_groups[0]["lr"])
 
@@ -115,12 +110,19 @@ class Update:
         return {
             "temperature": self._temperatures[0],
             "num_data": self.sampler.num_data,
-            "lr": self._drift * self._every,
+            "step": step_of_prior(self.sampler, self._every),
         }
 
     def figures(self) -> dict[str, Any]:
         """What a trace tells of the last step."""
         return {"lr": self._lr, "noise_to_drift": self.sampler.noise_to_drift()}
+
+
+def step_of_prior(sampler: Sampler, every: int) -> float:
+    """How far the prior's gradient moves a weight where it acts at every so many steps."""
+    group = sampler.param_groups[0]
+    drift = sampler.drift(group)
+    return every * float(group["lr"] if drift is None else drift)
 
 
 def check_proximal(sampler: type[Sampler]) -> None:

@@ -1,7 +1,7 @@
 """How large groups and weights of a sample are, beside what the prior holds near zero.
 
 A group of `d` weights is shown by the size of its weights, `‖θ_g‖/√d`: in that scale all families
-share one near-zero width, `3·max(T/(Nλ), ηλ)`, and can be compared with the pruning threshold.
+share one near-zero width, `3·max(T/(Nλ), hλ)`, and can be compared with the pruning threshold.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from sparsemble.priors.group_sparse import near_zero_width
 from sparsemble.reports.opening import FinishedRun
 from sparsemble.stages import Sample
 from sparsemble.stages.pruning import masks_of
+from sparsemble.stages.updates import step_of_prior
 from sparsemble.structure import GroupTerms
 
 _BINS_A_DECADE = 8
@@ -111,8 +112,10 @@ def _peak(run: FinishedRun, sample: Sample) -> tuple[float | None, float | None]
     records = run.folder.chain.history().epochs
     rates = [r.lr for r in records if (r.chain, r.epoch) == (sample.chain, epoch)]
     lr = rates[-1] if rates else run.recipe.chain.schedule((sample.step - 1) / run.steps)
-    temperature = run.recipe.chain.sampler.temperature
-    width = near_zero_width(penalty, temperature, run.num_data, lr)
+    chain = run.recipe.chain
+    sampler = chain.sampler.build([torch.zeros(1)], lr=lr, num_data=run.num_data, seed=0)
+    temperature, step = chain.sampler.temperature, step_of_prior(sampler, chain.every)
+    width = near_zero_width(penalty, temperature, run.num_data, step)
     return width, temperature / (run.num_data * penalty)
 
 
