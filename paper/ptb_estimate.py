@@ -11,7 +11,7 @@ from typing import Any
 
 from paper.ptb import SizeName, recipe_name, rows_at
 from paper.recipes import paper_recipe
-from sparsemble.learning.choosing import COUNTS
+from sparsemble.learning.candidates import COUNTS
 from sparsemble.recipes import Recipe
 from sparsemble.results.running import ingredients_of
 from sparsemble.results.tables import Table

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 class _Stop(Protocol):
     @property
-    def made(self) -> bool: ...
+    def stop_requested(self) -> bool: ...
 
 
 class Team:
@@ -41,7 +41,7 @@ class Team:
             distributed.init_process_group("cpu:gloo,cuda:nccl" if gpus else "gloo")
         self.rank = distributed.get_rank()
         self.size = distributed.get_world_size()
-        self.made = False
+        self.stop_requested = False
         self._stop: _Stop | None = None
 
     def watching(self, stop: _Stop) -> Team:
@@ -56,7 +56,7 @@ class Team:
     @torch.no_grad()
     def average(self, tensors: Sequence[Tensor], share: float) -> None:
         """Replace tensors by their mean over all processes, of which each has its share."""
-        asked = torch.tensor([float(self._stop is not None and self._stop.made)])
+        asked = torch.tensor([float(self._stop is not None and self._stop.stop_requested)])
         wide = any(tensor.dtype == torch.float64 for tensor in tensors)
         kind = torch.float64 if wide else torch.float32
         whole = [tensor.reshape(-1).to(kind) for tensor in tensors]
@@ -64,7 +64,7 @@ class Team:
         own = [tensor.mul(share) if share else torch.zeros_like(tensor) for tensor in whole]
         flat = torch.cat([*own, asked.to(own[0])])
         summed = self._summed(flat)
-        self.made = self.made or bool(summed[-1] > 0)
+        self.stop_requested = self.stop_requested or bool(summed[-1] > 0)
         parts = summed[:-1].split([tensor.numel() for tensor in tensors])
         for tensor, part in zip(tensors, parts, strict=True):
             tensor.copy_(part.view(tensor.shape))

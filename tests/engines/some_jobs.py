@@ -32,19 +32,19 @@ def come_too_late(common, task, line):
 def wait_for_word(common, task, line):
     line.tell(("waiting", task))
     for _ in range(60_000):  # not for ever: the limit is for what hangs
-        if line.made:
+        if line.stop_requested:
             return "stopped"
         time.sleep(0.01)
     raise TimeoutError("nobody asked to stop")
 
 
 def is_asked(common, task, line):
-    return line.made
+    return line.stop_requested
 
 
 def is_asked_soon(common, task, line):
     for _ in range(60_000):
-        if line.made:
+        if line.stop_requested:
             return True
         time.sleep(0.01)
     return False

@@ -84,7 +84,7 @@ def test_an_interrupt_stops_all_jobs(engine):
     stop = StopRequest()
 
     def hear(number, told):
-        stop.made = True
+        stop.stop_requested = True
 
     with pytest.raises(KeyboardInterrupt):
         done(engine, some_jobs.wait_for_word, [1, 2, 3], hear=hear, stop=stop)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from small_runs import recipe
-from sparsemble.learning.choosing import Candidate
+from sparsemble.learning.candidates import Candidate
 from sparsemble.learning.diagnostics import Diversity, diagnose
 from sparsemble.recipes import load_recipe
 from sparsemble.stages import EpochRecord, History, PruneSettings, Rollback, SampleRecord, Shed

@@ -179,7 +179,9 @@ def test_what_a_rollback_undid_is_forgotten():
     members = [saying(0.6), saying(0.01), saying(0.45)]
     task = Classification(class_names=("right", "wrong"), input_shape=(1,))
     held = task.evaluation((torch.zeros(4, 1), torch.zeros(4).long()), "four examples")
-    monitor = Monitor("chain", task, held, lambda sample: [members.pop(0)], Callback(), None)
+    monitor = Monitor(
+        "chain", task, held, lambda sample: [members.pop(0)], callback=Callback(), folder=None
+    )
     for step in (10, 20):
         monitor.measure(Sample(0, step, {}))
     assert [(r.alone, r.together) for r in monitor.records] == [(0.0, 0.0), (1.0, 1.0)]

@@ -75,7 +75,7 @@ def test_signals_mean_what_they_meant_once_a_run_is_over(tmp_path, listening):
 def test_an_interrupt_after_the_last_step_is_not_lost(listening):
     with pytest.raises(KeyboardInterrupt), stop_requests(catch=True) as request:
         os.kill(os.getpid(), signal.SIGINT)
-    assert request.made
+    assert request.stop_requested
 
 
 def test_a_second_request_to_terminate_does_not_cut_saving_short():

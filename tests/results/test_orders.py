@@ -52,7 +52,7 @@ def test_an_interrupt_lets_runs_save(processes, tmp_path):
 
     def interrupt():
         wait_until((folder / "chain" / "0000" / "trace.jsonl").exists)
-        stop.made = True
+        stop.stop_requested = True
 
     threading.Thread(target=interrupt).start()
     with pytest.raises(KeyboardInterrupt):

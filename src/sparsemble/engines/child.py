@@ -26,7 +26,7 @@ class _ToStarter:
         self._connection = connection
 
     @property
-    def made(self) -> bool:
+    def stop_requested(self) -> bool:
         """Was this job asked to stop? That is all that the starter says during a job."""
         self.is_asked = self.is_asked or self._connection.poll(0)
         return self.is_asked

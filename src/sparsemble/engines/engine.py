@@ -43,7 +43,7 @@ class Asking(ABC):
         """Is it to stop?"""
 
     @property
-    def made(self) -> bool:
+    def stop_requested(self) -> bool:
         """Was it asked to stop, as far as is known?"""
         if not self._made and time.monotonic() - self._asked > _ASK_EVERY:
             self._asked = time.monotonic()
@@ -125,7 +125,7 @@ class Engine(ABC):
                     if hear(number, what):
                         batch.ask_to_stop(number)
                 yield from batch.done()
-                if stop.made:
+                if stop.stop_requested:
                     raise KeyboardInterrupt
 
     @abstractmethod

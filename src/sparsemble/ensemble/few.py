@@ -9,12 +9,12 @@ members one after the other.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
+from sparsemble.ensemble.stopwatch import shortest_times
 from sparsemble.members import Member, ProgramStack
 
 MOST = 16
@@ -76,10 +76,7 @@ def _is_quicker(
     limit = _TOLERATED * torch.finfo(wanted.dtype).eps * largest
     if not bool(((found - wanted).abs() <= limit).all()):
         return False
-    times: tuple[list[float], list[float]] = ([], [])
-    for _ in range(_CALLS):
-        for call, known in zip((together, in_turn), times, strict=True):
-            began = time.perf_counter()
-            call(inputs).cpu()  # which waits for other devices
-            known.append(time.perf_counter() - began)
-    return min(times[0]) < min(times[1])
+    at_once, one_by_one = shortest_times(
+        lambda: together(inputs), lambda: in_turn(inputs), repeats=_CALLS
+    )
+    return at_once < one_by_one

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
+from functools import partial
 
 from sparsemble.ensemble.ensemble import Ensemble
+from sparsemble.ensemble.stopwatch import shortest_times
 from sparsemble.tasks import Evaluation
 
 _REPEATS = 15
@@ -21,9 +22,6 @@ def prediction_times(
 ) -> dict[int, float]:
     """The time that predicting takes, as a multiple of the other's, by the size of a batch.
 
-    Both take turns, and the shortest times are compared: what else the machine does cannot shorten
-    them.
-
     Args:
         own: The ensemble in question.
         other: What it is compared with.
@@ -35,12 +33,8 @@ def prediction_times(
     ratios = {}
     for size in sizes:
         batches = [some[:size] for some in inputs]
-        times: tuple[list[float], list[float]] = ([], [])
-        for _ in range(_REPEATS):
-            for ensemble, batch, known in zip((own, other), batches, times, strict=True):
-                began = time.perf_counter()
-                ensemble(batch).cpu()  # which waits for other devices
-                known.append(time.perf_counter() - began)
-        shortest, beside = map(min, times)
-        ratios[len(batches[0])] = shortest / beside
+        mine, its = shortest_times(
+            partial(own, batches[0]), partial(other, batches[1]), repeats=_REPEATS
+        )
+        ratios[len(batches[0])] = mine / its
     return ratios

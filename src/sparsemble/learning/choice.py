@@ -1,6 +1,6 @@
 """The choice among members that a budget buys: made, measured on validation data, compared.
 
-In which order numbers of members are tried, and when that is enough, is said in `choosing`.
+In which order numbers of members are tried, and when that is enough, is said in `candidates`.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from sparsemble.ensemble import Ensemble
 from sparsemble.ensemble.comparison import is_better, log_scores
 from sparsemble.ensemble.timing import prediction_times
 from sparsemble.errors import InputError
-from sparsemble.learning.choosing import (
+from sparsemble.learning.candidates import (
     TEACHERS,
     Candidate,
     by_chain,
     in_turn,
     is_enough,
-    merged,
+    means_of,
     recent,
-    stages_of,
+    stage_prefix,
 )
 from sparsemble.learning.pipeline import Judge, Pipeline
 from sparsemble.members import Member, tensors_of
@@ -156,7 +156,7 @@ class _Choice:
     ) -> Iterator[tuple[list[Member], bool]]:
         """Members made of means within the budget: retrained, which is said; and pruned at once."""
         stages = self._stages
-        name = stages_of(len(means))
+        name = stage_prefix(len(means))
         if stages.recipe.retrain is not None:
             members = stages.prune_in_rounds(means, samples, self._budget, name)
             stages.measure(members, means, f"{name}pruned")
@@ -180,7 +180,7 @@ class _Choice:
     def _merged(self, samples: Sequence[Sample], count: int) -> list[Sample] | None:
         """So many means of neighbouring samples, with statistics of their own."""
         fitted = self._fitted
-        means = merged(samples, count, fitted.layout, fitted.blank)
+        means = means_of(samples, count, fitted.layout, fitted.blank)
         if means is None or not has_statistics(fitted.blank):
             return means
         settled = (self._stages.settled(fitted.dense(mean)).cpu() for mean in means)

@@ -16,7 +16,7 @@ from statistics import median
 
 import torch
 
-from sparsemble.learning.choosing import Candidate
+from sparsemble.learning.candidates import Candidate
 from sparsemble.learning.findings import Finding, Findings, Remedy
 from sparsemble.learning.remedies import (
     LR,
@@ -117,11 +117,11 @@ def diagnose(
 def add_alike(found: Findings, finding: Finding, recipe: Recipe) -> None:
     """Add what was found of members that predict nearly the same."""
     if recipe.choose:
-        found.add(finding.told(": they do little more than one averaged network would"))
+        found.add(finding.extended(": they do little more than one averaged network would"))
     elif (remedy := more_chains(recipe)) is None:
-        found.add(finding.told(": nearly alike, of a chain each; fewer would do as well"))
+        found.add(finding.extended(": nearly alike, of a chain each; fewer would do as well"))
     else:
-        found.add(finding.told(": they are nearly alike", "attention"), remedy)
+        found.add(finding.extended(": they are nearly alike", "attention"), remedy)
 
 
 def _is_judged(recipe: Recipe) -> bool:
@@ -208,11 +208,11 @@ def _noise(found: Findings, settled: Sequence[EpochRecord], recipe: Recipe) -> N
     finding = Finding("noise", ratio, "good", text)
     if ratio > _MOST:
         cooler = scaled(recipe, TEMPERATURE, (_MUCH / ratio) ** 2)
-        found.add(finding.told(": it dominates", "attention"), cooler)
+        found.add(finding.extended(": it dominates", "attention"), cooler)
     elif 0 < ratio < _LEAST:
         hotter = scaled(recipe, TEMPERATURE, (_LITTLE / ratio) ** 2, most=_POSTERIOR)
         nearly = ": it vanishes, the chain is nearly plain SGD"
-        found.add(finding.told(nearly, "attention"), hotter)
+        found.add(finding.extended(nearly, "attention"), hotter)
     else:
         found.add(finding)
 
@@ -235,7 +235,7 @@ def _stationarity(
     text = f"the potential {'still falls' if score < 0 else 'rises'} after burn-in {shown}"
     finding = Finding("stationarity", score, "attention", text)
     if _is_judged(recipe):
-        found.add(finding.told(": no defect, validation data judged the samples"))
+        found.add(finding.extended(": no defect, validation data judged the samples"))
     elif score < 0:
         found.add(finding, longer_burn_in(recipe))
     else:
@@ -288,9 +288,9 @@ def _jumps(found: Findings, jumps: Sequence[Jump], recipe: Recipe) -> None:
     )
     finding = Finding("jumps", float(len(jumps)), "attention", text)
     if _is_judged(recipe):
-        found.add(finding.told(": validation data judged what was"))
+        found.add(finding.extended(": validation data judged what was"))
         return
-    on_its_way = finding.told(": it jumped, or was still on its way", "attention")
+    on_its_way = finding.extended(": it jumped, or was still on its way", "attention")
     found.add(on_its_way, scaled(recipe, LR, SLOWER), longer_burn_in(recipe))
 
 
@@ -302,6 +302,6 @@ def _diversity(found: Findings, diversity: Diversity, recipe: Recipe) -> None:
         learned = (
             ", which they learned from: only validation data could tell how different they are"
         )
-        found.add(finding.told(learned))
+        found.add(finding.extended(learned))
     else:
         add_alike(found, finding, recipe)

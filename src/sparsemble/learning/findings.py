@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-Verdict = Literal["attention", "neutral", "good"]
+Severity = Literal["attention", "neutral", "good"]
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Finding:
 
     question: str
     figure: float | None
-    verdict: Verdict
+    verdict: Severity
     text: str
     changes: tuple[Change, ...] = ()
     judged_on: str = ""
@@ -58,7 +58,7 @@ class Finding:
         """The changes, as the command line takes them."""
         return " ".join(map(str, self.changes))
 
-    def told(self, more: str, verdict: Verdict = "neutral") -> Finding:
+    def extended(self, more: str, verdict: Severity = "neutral") -> Finding:
         """The same with more to say, and another verdict."""
         return replace(self, verdict=verdict, text=self.text + more)
 
@@ -88,7 +88,7 @@ class Findings(list[Finding]):
             told = [self._told(change) for change in remedy.changes]
             if told and all(same and same[1] for same in told):
                 names = dict.fromkeys(same[0].question for same in told if same)
-                return finding.told(f"; {remedy.words} (see {', '.join(names)})", "attention")
+                return finding.extended(f"; {remedy.words} (see {', '.join(names)})", "attention")
         return None
 
     def _advised(self, finding: Finding, remedies: Iterable[Remedy]) -> Finding:
@@ -97,10 +97,10 @@ class Findings(list[Finding]):
         for remedy in remedies:
             told = [same[0].question for c in remedy.changes if (same := self._told(c))]
             if not told:
-                advised = finding.told(f"; {remedy.words}", "attention")
+                advised = finding.extended(f"; {remedy.words}", "attention")
                 return replace(advised, changes=remedy.changes)
             against |= dict.fromkeys(told)
-        return finding.told(f"; see {', '.join(against)} first" if against else "")
+        return finding.extended(f"; see {', '.join(against)} first" if against else "")
 
     def _told(self, change: Change) -> tuple[Finding, bool] | None:
         """Who was advised to change the same setting, and whether in the same direction."""

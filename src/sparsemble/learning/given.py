@@ -21,8 +21,8 @@ from sparsemble.devices import with_threads
 from sparsemble.engines import Engine
 from sparsemble.ensemble import Budget, Ensemble
 from sparsemble.ensemble.comparison import evidence_of
+from sparsemble.learning.candidates import Candidate
 from sparsemble.learning.choice import Chosen, choose
-from sparsemble.learning.choosing import Candidate
 from sparsemble.learning.describing import Tracer
 from sparsemble.learning.diagnostics import Diversity, diagnose
 from sparsemble.learning.findings import Finding
@@ -91,48 +91,48 @@ class Given:
 
     def learn(self, recipe: Recipe, run: RunFolder | None) -> Learned:
         """What a recipe makes of it, kept in a folder."""
-        given, recipe = recipe, recipe.on(self.device)
-        fitted = self.fit(recipe)
+        resolved = recipe.on(self.device)
+        fitted = self.fit(resolved)
         if run is not None:
-            steps = fitted.training.batches(recipe.chain.batch_size).steps
-            needed = disk_needed(fitted.blank, recipe, steps)
+            steps = fitted.training.batches(resolved.chain.batch_size).steps
+            needed = disk_needed(fitted.blank, resolved, steps)
             check_disk(run.path, run.chain.path, needed)
             self.callback.planned(run.path, needed)
-        held = fitted.training.watched()
+        watched = fitted.training.watched()
         threads = None if self.engine is None else 1
         shared = run is not None or self.team is not None
-        with stop_requests(catch=shared) as stop, self._opened(run, given, threads):
-            identity = _identity(fitted, recipe, self.team) if shared else {}
+        with stop_requests(catch=shared) as stop, self._opened(run, recipe, threads):
+            identity = _identity(fitted, resolved, self.team) if shared else {}
             if self.team is not None:
                 stop = self.team.watching(stop)
                 self.team.check_same(identity)
             if run is not None:
                 run.chain.claim(identity)
-                identity |= _after_chain(recipe)
+                identity |= _after_chain(resolved)
             stages = Pipeline(
                 fitted,
-                recipe,
+                resolved,
                 self.device,
                 run,
-                held,
-                self.callback,
-                stop,
-                identity,
-                self.engine,
-                self.team,
+                watched=watched,
+                callback=self.callback,
+                stop=stop,
+                identity=identity,
+                engine=self.engine,
+                team=self.team,
             )
             samples = stages.draw()
-            made = choose(stages, samples) if recipe.choose else Chosen(stages.members(samples))
-            ensemble = Ensemble(made.members, fitted.task).to(self.device)
+            chosen = choose(stages, samples) if resolved.choose else Chosen(stages.members(samples))
+            ensemble = Ensemble(chosen.members, fitted.task).to(self.device)
             if run is not None:
                 ensemble.save(run.ensemble)
         return Learned(
             ensemble,
-            given,
+            recipe,
             stages.history,
-            _findings(ensemble, stages, made.best),
-            made.candidates,
-            made.number,
+            _findings(ensemble, stages, chosen.best),
+            chosen.candidates,
+            chosen.number,
             trials=None if run is None else trials_cost(run.trials),
         )
 
@@ -194,7 +194,7 @@ def _digest(text: str) -> str:
 
 def _findings(ensemble: Ensemble, stages: Pipeline, best: Candidate | None) -> list[Finding]:
     """What the history and the members' predictions say about the recipe."""
-    held, task, diversity = stages.held, ensemble.task, None
+    held, task, diversity = stages.watched, ensemble.task, None
     if held is not None and len(ensemble) > 1:
         evidence, _ = evidence_of(ensemble, held)
         figure = float(task.diversity(evidence).double().mean())

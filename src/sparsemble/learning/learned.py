@@ -7,7 +7,7 @@ from typing import Any
 
 from sparsemble.ensemble import Ensemble, Verdict, judge
 from sparsemble.errors import InputError
-from sparsemble.learning.choosing import Candidate
+from sparsemble.learning.candidates import Candidate
 from sparsemble.learning.findings import Finding
 from sparsemble.learning.spending import StageCost, TrainingCost, stage_cost, training_cost
 from sparsemble.recipes import Recipe

@@ -26,9 +26,9 @@ class Monitor(Callback):
     Args:
         stage: Which one.
         task: What the networks predict.
-        held: What they are measured on.
+        watched: What they are measured on.
         members: Says which members a sample stands for: one, or all that were retrained together.
-        told: Of every record.
+        callback: Told of every record.
         folder: Where records are kept.
     """
 
@@ -36,16 +36,17 @@ class Monitor(Callback):
         self,
         stage: str,
         task: Task,
-        held: Evaluation | None,
+        watched: Evaluation | None,
         members: Callable[[Sample], Sequence[Member]],
-        told: Callback,
+        *,
+        callback: Callback,
         folder: StageFolder | None,
     ) -> None:
         self._stage = stage
         self._task = task
-        self._held = held
+        self._watched = watched
         self._members = members
-        self._told = told
+        self._callback = callback
         self._folder = folder
         self._known: list[tuple[SampleRecord, Tensor]] = []
 
@@ -64,13 +65,13 @@ class Monitor(Callback):
 
     def measure(self, sample: Sample) -> None:
         """Take a sample's members in, and say how the ensemble does with each."""
-        if self._held is None:
+        if self._watched is None:
             return
         for member in self._members(sample):
-            own, targets = evidence_of(Ensemble([member], self._task), self._held)
-            record = self._record(sample, own, targets, self._held.name)
+            own, targets = evidence_of(Ensemble([member], self._task), self._watched)
+            record = self._record(sample, own, targets, self._watched.name)
             self._known.append((record, own))
-            self._told.measured(record)
+            self._callback.measured(record)
         if self._folder is not None:
             self._folder.save_measured(self.records)
 

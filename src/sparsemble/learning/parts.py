@@ -53,10 +53,11 @@ class Parts:
         samples = []
         for number in range(self.work.parts):
             folder = None if self.folder is None else self.folder.part(number)
-            keeping = Checkpointing(folder, Callbacks(self.monitor, self.callback), self.stop)
+            keeping = Checkpointing(folder, self.stop)
+            callbacks = Callbacks(keeping, self.monitor, self.callback)
             with nullcontext() if folder is None else folder.alone(self.stop):
                 state, known = agreed(keeping.resume(), self.team)
-                samples += self.work.run(number, keeping, known, state)
+                samples += self.work.run(number, callbacks, known, state)
             self.history += keeping.history
         self.history += History(samples=self.monitor.records)
         return samples

@@ -54,7 +54,7 @@ class Pipeline:
     recipe: Recipe
     device: torch.device
     run: RunFolder | None
-    held: Evaluation | None
+    watched: Evaluation | None
     callback: Callback
     stop: Stop
     identity: Mapping[str, Any] = field(default_factory=dict)
@@ -69,13 +69,13 @@ class Pipeline:
             fitted.network,
             fitted.layout,
             fitted.task,
-            fitted.training.batches(how.batch_size),
-            self.recipe.prior,
-            how,
-            self.recipe.seed,
-            self.device,
-            self.judge() if how.patience is not None else None,
-            self.team,
+            batches=fitted.training.batches(how.batch_size),
+            prior=self.recipe.prior,
+            settings=how,
+            seed=self.recipe.seed,
+            device=self.device,
+            judge=self.judge() if how.patience is not None else None,
+            team=self.team,
         )
         samples = self._finished("chain", work, lambda sample: [fitted.dense(sample)])
         for sample in samples:
@@ -155,13 +155,13 @@ class Pipeline:
         work = Retraining(
             members,
             fitted.task,
-            fitted.training.batches(how.batch_size),
-            self.recipe.prior,
-            how,
-            [fitted.dense(s).to(self.device) for s in samples] if how.taught else (),
-            stage,
-            self.recipe.seed,
-            self.team,
+            batches=fitted.training.batches(how.batch_size),
+            prior=self.recipe.prior,
+            settings=how,
+            samples=[fitted.dense(s).to(self.device) for s in samples] if how.taught else (),
+            stage=stage,
+            seed=self.recipe.seed,
+            team=self.team,
         )
         self._finished(stage, work, lambda sample: work.groups[sample.chain])
 
@@ -182,7 +182,9 @@ class Pipeline:
         members: Callable[[Sample], Sequence[Member]],
         folder: StageFolder | None,
     ) -> Monitor:
-        return Monitor(stage, self.fitted.task, self.held, members, self.callback, folder)
+        return Monitor(
+            stage, self.fitted.task, self.watched, members, callback=self.callback, folder=folder
+        )
 
     def _folder(self, stage: str) -> StageFolder | None:
         if self.run is None:

@@ -13,7 +13,7 @@ from sparsemble.learning.part_work import PartWork
 from sparsemble.processes.interrupts import Stop
 from sparsemble.runs import PartFolder, StageFolder
 from sparsemble.runs.checkpointing import Checkpointing
-from sparsemble.stages import Callback, Sample
+from sparsemble.stages import Callback, Callbacks, Sample
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def _finish_part(shared: _Shared, task: tuple[int, Files], line: Line) -> Files:
     with shared.manner.kept(), worked_in(shared.place, sent) as worked:
         part = StageFolder(worked.folder).part(number)
         with part.alone(line):
-            keeping = Checkpointing(part, Telling(line), line)
+            keeping = Checkpointing(part, line)
             state, known = keeping.resume()
-            shared.work.run(number, keeping, known, state)
+            shared.work.run(number, Callbacks(keeping, Telling(line)), known, state)
         return worked.results()

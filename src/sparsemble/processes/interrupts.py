@@ -21,7 +21,7 @@ class Stop(Protocol):
     """Says whether a run was asked to stop."""
 
     @property
-    def made(self) -> bool:
+    def stop_requested(self) -> bool:
         """Was it?"""
         ...
 
@@ -30,12 +30,12 @@ class StopRequest:
     """Whether a signal has asked the run to stop."""
 
     def __init__(self) -> None:
-        self.made = False
+        self.stop_requested = False
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
-        if self.made and number == signal.SIGINT:
+        if self.stop_requested and number == signal.SIGINT:
             raise KeyboardInterrupt
-        self.made = True
+        self.stop_requested = True
 
 
 _ASKED: ContextVar[Stop | None] = ContextVar("asked", default=None)
@@ -70,5 +70,5 @@ def stop_requests(*, catch: bool) -> Iterator[Stop]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    if request.made:  # when no step was under way any more: the block is done, its caller is not
+    if request.stop_requested:  # after the last step: the block is done, its caller is not
         raise KeyboardInterrupt

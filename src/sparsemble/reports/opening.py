@@ -15,7 +15,7 @@ from torch import nn
 from sparsemble.data import Batches, Split
 from sparsemble.ensemble import Ensemble
 from sparsemble.errors import CorruptFileError, InputError
-from sparsemble.learning.choosing import COUNTS
+from sparsemble.learning.candidates import COUNTS
 from sparsemble.learning.fitting import Fitted
 from sparsemble.members import Member, tensors_of
 from sparsemble.recipes import Recipe

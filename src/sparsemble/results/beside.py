@@ -220,7 +220,7 @@ class _Beside:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._stop.made = True
+        self._stop.stop_requested = True
         self._thread.join()
 
 

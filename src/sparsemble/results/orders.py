@@ -108,7 +108,7 @@ def _make(shared: _Shared, task: tuple[list[Order], Files], line: Line) -> tuple
 
 
 def _made(order: Order, folder: Path, shared: _Shared, line: Line) -> Made:
-    if line.made:
+    if line.stop_requested:
         return None
     try:
         with asked_by(line):
@@ -137,5 +137,5 @@ class _Numbered:
         self.line.tell((self.number, what))
 
     @property
-    def made(self) -> bool:
-        return self.line.made
+    def stop_requested(self) -> bool:
+        return self.line.stop_requested

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from sparsemble.ensemble.loading import is_whole
 from sparsemble.errors import CorruptFileError
 from sparsemble.extensions import permitted
-from sparsemble.learning.choosing import Candidate, stages_of
+from sparsemble.learning.candidates import Candidate, stage_prefix
 from sparsemble.learning.findings import Finding
 from sparsemble.learning.spending import TrainingCost
 from sparsemble.recipes import Recipe
@@ -97,7 +97,7 @@ class Result(Settings):
         """What a stage is called that made the ensemble, where several numbers of members were
         tried: that of the number which was chosen."""
         chosen = None if self.chosen is None else self.candidates[self.chosen]
-        return name if chosen is None else f"{stages_of(chosen.members)}{name}"
+        return name if chosen is None else f"{stage_prefix(chosen.members)}{name}"
 
     @property
     def notes(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Checkpointing: a callback that keeps a part of a stage resumable and hands everything on.
+"""Checkpointing: a callback that keeps a part of a stage resumable.
 
 A checkpoint is written with every sample and whenever the last one is older than
 `CHECKPOINT_EVERY` seconds, so that a kill loses at most that.
@@ -20,10 +20,9 @@ CHECKPOINT_EVERY = 45.0
 class Checkpointing(Callback):
     """Keeps a part's history in memory and, if there is a folder, everything on disk."""
 
-    def __init__(self, folder: PartFolder | None, forward: Callback, stop: Stop) -> None:
+    def __init__(self, folder: PartFolder | None, stop: Stop) -> None:
         self.history = History()
         self._folder = folder
-        self._forward = forward
         self._stop = stop
         self._saved = time.monotonic()
 
@@ -40,45 +39,32 @@ class Checkpointing(Callback):
             self._folder.drop_samples(after=state.numbers["step"])
         return state, self._folder.samples(state)
 
-    def recalled(self, sample: Sample) -> None:
-        """It is known already."""
-        self._forward.recalled(sample)
-
-    def started(self, stage: str, chain: int, chains: int, done: int, total: int) -> None:
-        """A chain begins or goes on."""
-        self._forward.started(stage, chain, chains, done, total)
-
     def stepped(self, chain: int, step: int, loss: float, save: Callable[[], ChainState]) -> None:
         """Write a checkpoint if the last one is old, or if the run was asked to stop."""
         late = time.monotonic() - self._saved >= CHECKPOINT_EVERY
-        asked = self._stop.made
+        asked = self._stop.stop_requested
         if late or asked:
             self._checkpoint(save)
         if asked:
             raise KeyboardInterrupt
-        self._forward.stepped(chain, step, loss, save)
 
     def epoch_ended(self, record: EpochRecord) -> None:
         """One more line of the trace."""
         self._record(record)
-        self._forward.epoch_ended(record)
 
     def sampled(self, sample: Sample, save: Callable[[], ChainState]) -> None:
         """Keep the sample, then the state after it."""
         if self._folder is not None:
             self._folder.save_sample(sample)
         self._checkpoint(save)
-        self._forward.sampled(sample, save)
 
     def jumped(self, jump: Jump) -> None:
         """One more line of the trace."""
         self._record(jump)
-        self._forward.jumped(jump)
 
     def shed(self, shed: Shed) -> None:
         """One more line of the trace."""
         self._record(shed)
-        self._forward.shed(shed)
 
     def rolled_back(self, rollback: Rollback, save: Callable[[], ChainState]) -> None:
         """Record, and forget what the rollback undid: only once a checkpoint stands before it."""
@@ -86,7 +72,6 @@ class Checkpointing(Callback):
         self._checkpoint(save)
         if self._folder is not None:
             self._folder.drop_samples(after=rollback.back_to)
-        self._forward.rolled_back(rollback, save)
 
     def _record(self, record: Record) -> None:
         self.history.add(record)

@@ -62,7 +62,7 @@ class PartFolder:
                     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     break
                 except OSError:
-                    if stop.made:
+                    if stop.stop_requested:
                         raise KeyboardInterrupt from None
                     time.sleep(_LOOK_EVERY)
             yield

@@ -98,7 +98,6 @@ class Chain:
         self._lr_factor = 1.0
         self._totals = EpochTotals()
         self._rest: Iterator[tuple[Inputs, Tensor]] | None = None
-        self._reason: str | None = None
         self._random = RandomStream(derive(identity.seed, "dropout", 0), subject.device)
         self._good = self._earlier = self._snapshot()
 
@@ -123,16 +122,14 @@ class Chain:
         """Go on until `until` steps are done; `False` if a divergence threw the chain back."""
         # A sparse prior makes plenty of denormals, which slow a CPU many times.
         with flushing(), keeping_freed_memory():
-            while self.step < until:
-                if not self._run_epoch(until):
-                    self._roll_back()
-                    return False
-            # Of the last step no loss has been seen yet.
-            self._reason = self._not_finite()
-            if self._reason is not None:
-                self._roll_back()
-                return False
-        return True
+            diverged = None
+            while self.step < until and diverged is None:
+                diverged = self._run_epoch(until)
+            if diverged is None:  # of the last step no loss has been seen yet
+                diverged = self._not_finite()
+            if diverged is not None:
+                self._roll_back(diverged)
+        return diverged is None
 
     def _not_finite(self) -> str | None:
         """What is no finite number, if anything."""
@@ -143,8 +140,8 @@ class Chain:
                 return f"{name} is not a number: has a batch one example, which has no variance?"
         return None
 
-    def _run_epoch(self, until: int) -> bool:
-        """Run to the end of the epoch or to `until`; `False` if the chain diverged."""
+    def _run_epoch(self, until: int) -> str | None:
+        """Run to the end of the epoch or to `until`; why the chain diverged, if it did."""
         epoch, position = divmod(self.step, self._batches.steps)
         began = perf_counter() - self._totals.seconds
         if position == 0:
@@ -156,9 +153,9 @@ class Chain:
             self._totals.count(self._task.examples_in(targets), self._descent.flops)
             # A batch of which nothing counts says nothing: its loss is 0.
             if worst or self._task.weight(targets):
-                self._reason = self._watch.reason(worst)
-                if self._reason is not None:
-                    return False
+                diverged = self._watch.reason(worst)
+                if diverged is not None:
+                    return diverged
             self.step += 1
             if self.mean is not None:
                 self.mean.stepped(self.step)
@@ -171,7 +168,7 @@ class Chain:
                 if self.step % self._batches.steps:
                     self._rest = rest  # a loader would have to be read again up to here
                 break
-        return True
+        return None
 
     def _next_step(
         self, rest: Iterator[tuple[Inputs, Tensor]]
@@ -246,7 +243,7 @@ class Chain:
         groups = self._update.sampler.param_groups
         return [names[id(tensor)] for group in groups for tensor in group["params"]]
 
-    def _roll_back(self) -> None:
+    def _roll_back(self, reason: str) -> None:
         """Return to a good state with another noise, order of the data and lower rate.
 
         The last good state may already have been on its way: it gets one chance.
@@ -255,7 +252,7 @@ class Chain:
         where = f"{self.identity} at step {self.step + 1}"
         if self._rollbacks > self._divergence.max_rollbacks:
             raise DivergedError(
-                f"{where}: {self._reason}, after {self._rollbacks - 1} rollbacks; lower the "
+                f"{where}: {reason}, after {self._rollbacks - 1} rollbacks; lower the "
                 "learning rate or the temperature, or clip the gradients"
             )
         self._lr_factor /= self._divergence.slow_down
@@ -267,13 +264,13 @@ class Chain:
         self._random.reseed(derive(self.identity.seed, "dropout", self._rollbacks))
         self._callback.rolled_back(
             Rollback(
-                self.identity.stage,
-                self.identity.number,
-                diverged_at,
-                str(self._reason),
-                self.step,
-                self.step // self._batches.steps,
-                self._lr_factor,
+                stage=self.identity.stage,
+                chain=self.identity.number,
+                step=diverged_at,
+                reason=reason,
+                back_to=self.step,
+                back_to_epoch=self.step // self._batches.steps,
+                lr_factor=self._lr_factor,
                 **spent,
             ),
             self.state,
@@ -313,14 +310,14 @@ class Chain:
         self._rollbacks = state.numbers["rollbacks"]
         self._lr_factor = state.numbers["lr_factor"]
 
-    def held(self) -> dict[str, Tensor]:
+    def copied(self) -> dict[str, Tensor]:
         """A copy of all that the network holds, in main memory."""
-        return {name: own.detach().cpu().clone() for name, own in self._held().items()}
+        return {name: own.detach().cpu().clone() for name, own in self._tensors_by_name().items()}
 
     def move_to(self, tensors: Mapping[str, Tensor]) -> None:
         """Set all that the network holds, as after a finished run; everything else stays."""
         with torch.no_grad():
-            for name, own in self._held().items():
+            for name, own in self._tensors_by_name().items():
                 if name not in tensors or tensors[name].shape != own.shape:
                     raise CorruptFileError(
                         f"what was kept of {self.identity} has no {name!r} of shape "
@@ -328,13 +325,15 @@ class Chain:
                     )
                 own.copy_(tensors[name])
 
-    def _held(self) -> dict[str, Tensor]:
+    def _tensors_by_name(self) -> dict[str, Tensor]:
         return {**self.parameters, **self.others}
 
     def _snapshot(self) -> ChainState:
         """What the network holds, sampler, carried state and position, but not what a rollback
         must not undo."""
-        tensors = {f"parameter/{n}": own.detach().clone() for n, own in self._held().items()}
+        tensors = {
+            f"parameter/{n}": own.detach().clone() for n, own in self._tensors_by_name().items()
+        }
         tensors |= {name: tensor.clone() for name, tensor in self._descent.state().items()}
         sampler = self._update.sampler.state_dict()
         for index, buffers in sampler["state"].items():

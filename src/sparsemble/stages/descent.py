@@ -47,14 +47,14 @@ class Descent:
         self._teacher = teacher
         self._wanted = autocast
         self._team = team
-        self._theirs: dict[str, Tensor] = {}
+        self._carried_by_rank: dict[str, Tensor] = {}
 
     def take(self, subject: Subject) -> None:
         """Descend the losses of this one from now on."""
         self._subject = subject
         self._device = subject.device
         self._autocast = in_bfloat16(self._wanted, self._device)
-        self._moving: Sequence[str] | None = None
+        self._averaged: Sequence[str] | None = None
 
     @property
     def flops(self) -> float:
@@ -91,7 +91,7 @@ class Descent:
         inputs, targets = self._task.part(inputs, targets, team.bounds)
         share = self._task.weight(targets) / max(whole, 1.0)
         others = self._subject.others
-        before = {n: own.clone() for n, own in others.items()} if self._moving is None else {}
+        before = {n: own.clone() for n, own in others.items()} if self._averaged is None else {}
         if share:
             losses = self._alone(inputs, targets)
         else:
@@ -99,7 +99,7 @@ class Descent:
         statistics = [others[name] for name in self._statistics(team, before)]
         team.average([losses, *self._gradients().values(), *statistics], share)
         if carried := self._carried():
-            self._theirs = {
+            self._carried_by_rank = {
                 f"{rank}/{name}": tensor
                 for rank, own in enumerate(team.gathered(carried))
                 for name, tensor in own.items()
@@ -111,14 +111,14 @@ class Descent:
 
         `before` is needed the first time.
         """
-        if self._moving is None:
+        if self._averaged is None:
             own = {
                 name: torch.ones(())
                 for name, tensor in self._subject.others.items()
                 if tensor.is_floating_point() and not torch.equal(tensor, before[name])
             }
-            self._moving = sorted({name for found in team.gathered(own) for name in found})
-        return self._moving
+            self._averaged = sorted({name for found in team.gathered(own) for name in found})
+        return self._averaged
 
     def _gradients(self) -> dict[str, Tensor]:
         """Of all parameters; of one that this network does not use only prior and noise move it."""
@@ -130,19 +130,21 @@ class Descent:
 
     def reset(self) -> None:
         """Forget what is carried from batch to batch."""
-        self._theirs = {}
+        self._carried_by_rank = {}
         self._subject.forward.reset()
         if self._teacher is not None:
             self._teacher.reset()
 
     def state(self) -> dict[str, Tensor]:
         """What the next batch depends on, in parts of a chain's state."""
-        return self._carried() | {f"team/{name}": own for name, own in self._theirs.items()}
+        return self._carried() | {
+            f"team/{name}": own for name, own in self._carried_by_rank.items()
+        }
 
     def restore(self, state: ChainState) -> None:
         """Go on from the chain's state that `state()` is part of."""
-        self._theirs = state.part("team")
-        mine = "" if self._team is None or not self._theirs else f"team/{self._team.rank}/"
+        self._carried_by_rank = state.part("team")
+        mine = "" if self._team is None or not self._carried_by_rank else f"team/{self._team.rank}/"
         self._subject.forward.restore(state.part(f"{mine}carried"))
         if self._teacher is not None:
             self._teacher.restore(state.part(f"{mine}teacher"))

@@ -169,7 +169,7 @@ class Retraining:
         while not chain.run(total):
             pass  # thrown back by a divergence, which the callback was told
         trained.finish()
-        sample = Sample(number, total, chain.held())
+        sample = Sample(number, total, chain.copied())
         callback.sampled(sample, chain.state)
         return [sample]
 

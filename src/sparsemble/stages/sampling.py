@@ -297,7 +297,7 @@ def _collected(
     chain: Chain, member: Member, task: Task, batches: Batches, callback: Callback
 ) -> dict[str, Tensor]:
     """The mean of the window that ends here, or, if it is useless, the chain's own parameters."""
-    iterate = chain.held()
+    iterate = chain.copied()
     if chain.mean is None:
         return iterate
     own = loss_of(member, task, batches)
@@ -305,7 +305,7 @@ def _collected(
     chain.move_to(iterate | mean)
     re_estimate(member, task, batches)
     averaged = loss_of(member, task, batches)
-    sample = chain.held()
+    sample = chain.copied()
     chain.move_to(iterate)
     if is_useless(averaged, own, task.guess(batches)):
         callback.jumped(Jump("chain", chain.identity.number, chain.step, averaged, own))

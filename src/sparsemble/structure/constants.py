@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from sparsemble.structure.feeding import fed_units, has_incoming, producers_of
+from sparsemble.structure.feeding import has_incoming, only_fed_by_themselves, producers_of
 from sparsemble.structure.layout import Layout
 from sparsemble.structure.units import Role, Slot, Space, SpaceKind
 
@@ -77,19 +77,11 @@ def _read_constants(
 
 
 def _silent_units(layout: Layout, parameters: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Units that emit exactly zero: the greatest set that is only fed by itself."""
+    """Units that emit exactly zero."""
     silent = {
         space.name: torch.full((space.size,), bool(space.silencers)) for space in layout.spaces
     }
-    changed = True
-    while changed:
-        changed = False
-        for space in layout.spaces:
-            for slot in space.silencers:
-                fed = fed_units(layout, parameters, slot, silent)
-                changed |= bool((fed & silent[space.name]).any())
-                silent[space.name] &= ~fed
-    return silent
+    return only_fed_by_themselves(layout, parameters, silent)
 
 
 def _all_biased(layout: Layout, reader: Slot) -> bool:

@@ -35,6 +35,22 @@ def fed_units(
     return per_position[slot.indices(layout.space(slot.space).size)].any(1)
 
 
+def only_fed_by_themselves(
+    layout: Layout, parameters: Mapping[str, Tensor], silent: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    """The greatest part of `silent` units that no others feed: they emit exactly zero."""
+    silent = {name: own.clone() for name, own in silent.items()}
+    changed = True
+    while changed:
+        changed = False
+        for space in layout.spaces:
+            for slot in space.silencers:
+                fed = fed_units(layout, parameters, slot, silent)
+                changed |= bool((fed & silent[space.name]).any())
+                silent[space.name] &= ~fed
+    return silent
+
+
 def producers_of(layout: Layout, reader: Slot) -> tuple[Slot, ...]:
     """The slots of the units that `reader`'s parameter computes: one space, or several stacked."""
     return tuple(

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from sparsemble.structure.feeding import fed_units, has_incoming
+from sparsemble.structure.feeding import has_incoming, only_fed_by_themselves
 from sparsemble.structure.layout import Layout
 from sparsemble.structure.products import Link
 from sparsemble.structure.units import Folds, Role, Slot, Space, SpaceKind
@@ -185,12 +185,4 @@ def _silent(layout: Layout, tensors: Mapping[str, Tensor], seen: Seen) -> dict[s
                         values = _read(layout, space, slot, link, tensors, seen)
                         own &= (values == 0).all(1)
         silent[space.name] = own
-    changed = True
-    while changed:
-        changed = False
-        for space in layout.spaces:
-            for slot in space.silencers:
-                fed = fed_units(layout, tensors, slot, silent)
-                changed |= bool((fed & silent[space.name]).any())
-                silent[space.name] &= ~fed
-    return silent
+    return only_fed_by_themselves(layout, tensors, silent)

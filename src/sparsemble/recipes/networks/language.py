@@ -7,14 +7,13 @@ from typing import Literal, Self
 from torch import nn
 
 from sparsemble.nets import LanguageModel, TransformerLanguageModel
-from sparsemble.recipes.networks.sequences import narrower
+from sparsemble.recipes.networks.sequences import narrower, thinner
 from sparsemble.recipes.networks.settings import (
     Depth,
     ReadyMadeSettings,
     Share,
     Size,
     Sizes,
-    shares,
 )
 from sparsemble.settings import NotNegative, Positive
 
@@ -65,10 +64,7 @@ class LSTMSettings(ReadyMadeSettings):
 
     def narrowed(self, share: float) -> Self:
         """The same with only a share of its units and of the embedding's width."""
-        update: dict[str, object] = {"hidden": shares(self.hidden, share)}
-        if self.embedding is not None:
-            (update["embedding"],) = shares((self.embedding,), share)
-        return self.model_copy(update=update)
+        return self.model_copy(update=thinner(self.hidden, self.embedding, share))
 
 
 class TransformerLanguageSettings(ReadyMadeSettings):

@@ -116,10 +116,15 @@ class RecurrentSettings(_SequenceSettings):
 
     def narrowed(self, share: float) -> Self:
         """The same with only a share of its units and of the embedding's width."""
-        update: dict[str, object] = {"hidden": shares(self.hidden, share)}
-        if self.embedding is not None:
-            (update["embedding"],) = shares((self.embedding,), share)
-        return self.model_copy(update=update)
+        return self.model_copy(update=thinner(self.hidden, self.embedding, share))
+
+
+def thinner(hidden: tuple[int, ...], embedding: int | None, share: float) -> dict[str, object]:
+    """A share of the units of layers, and of an embedding's width if it has one of its own."""
+    update: dict[str, object] = {"hidden": shares(hidden, share)}
+    if embedding is not None:
+        (update["embedding"],) = shares((embedding,), share)
+    return update
 
 
 def narrower(width: int, inner: int | None, share: float, multiple: int) -> dict[str, int]:

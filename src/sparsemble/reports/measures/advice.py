@@ -13,7 +13,7 @@ from statistics import mean
 from typing import get_args
 
 from sparsemble.learning.diagnostics import ALL_GROUPS, SLOWER, add_alike
-from sparsemble.learning.findings import Finding, Findings, Remedy, Verdict
+from sparsemble.learning.findings import Finding, Findings, Remedy, Severity
 from sparsemble.learning.remedies import (
     LR,
     PENALTY,
@@ -76,7 +76,7 @@ def advise(
     if guesses:
         _about_guessing(found, curves, spreads, recipe)
     # Networks that guess may agree or differ as they like: nothing about them is good.
-    good: Verdict = "neutral" if guesses else "good"
+    good: Severity = "neutral" if guesses else "good"
     if len(curves.final.alone) > 1:
         finding = Finding("members", None, good, f"{diversity}; {_averaging(curves)}")
         if too_alike:
@@ -85,7 +85,7 @@ def advise(
             found.add(finding)
     _about_stages(found, curves, recipe, good)
     found[told:] = [replace(finding, judged_on=judged_on) for finding in found[told:]]
-    order = get_args(Verdict)
+    order = get_args(Severity)
     return tuple(sorted(found, key=lambda finding: order.index(finding.verdict)))
 
 
@@ -105,7 +105,7 @@ def _about_sparsity(found: Findings, spreads: Spreads, recipe: Recipe, *, guesse
         left = ": hardly a unit is left to learn with, and what pruning keeps is little but chance"
         cures = [scaled(recipe, PENALTY, _WEAKER), scaled(recipe, TEMPERATURE, _COOLER)]
         by_noise = 3 * thermal >= width
-        found.add(groups.told(left, "attention"), *(reversed(cures) if by_noise else cures))
+        found.add(groups.extended(left, "attention"), *(reversed(cures) if by_noise else cures))
         return
     threshold = min(spreads.thresholds.values())
     cut = min(1.0, spreads.held / sparsity) if sparsity else 1.0
@@ -128,12 +128,12 @@ def _about_sparsity(found: Findings, spreads: Spreads, recipe: Recipe, *, guesse
             f": it is too weak for a sparsity of {100 * sparsity:g} %, and retraining has to make "
             "up for the rest"
         )
-        found.add(held.told(weak, "attention"), stronger, less_sparsity(recipe, spreads.held))
+        found.add(held.extended(weak, "attention"), stronger, less_sparsity(recipe, spreads.held))
     else:
         found.add(held)
     if near < _FEW_GROUPS:
         costly = ": whole units will hardly go, so FLOPs stay high"
-        found.add(groups.told(costly, "attention"), stronger)
+        found.add(groups.extended(costly, "attention"), stronger)
     else:
         found.add(groups)
 
@@ -162,12 +162,12 @@ def _about_guessing(
     )
     sampled = curves.of("sampled")
     if recipe.prune is not None and sampled and not _is_guess(curves, sampled.together[-1]):
-        taken = finding.told(": pruning took what had been learned", "attention")
+        taken = finding.extended(": pruning took what had been learned", "attention")
         held = None if spreads is None else spreads.held
         found.add(taken, less_sparsity(recipe, held), longer_retraining(recipe))
         return
     if _never_learned(found):
-        found.append(finding.told("; see learning", "attention"))
+        found.append(finding.extended("; see learning", "attention"))
         return
     weaker = scaled(recipe, PENALTY, _WEAKER)
     cures = [longer_chain(recipe), weaker, scaled(recipe, TEMPERATURE, _COOLER)]
@@ -175,7 +175,7 @@ def _about_guessing(
         cures.insert(0, weaker)
     if is_found(recipe):
         cures.append(Remedy("allow a larger budget"))
-    nothing = finding.told(": hardly anything was learned", "attention")
+    nothing = finding.extended(": hardly anything was learned", "attention")
     found.add(nothing, *cures, scaled(recipe, LR, SLOWER))
 
 
@@ -189,7 +189,7 @@ def _averaging(curves: Curves) -> str:
     return f"averaging takes the {_shown(curves, alone)} of one to {_shown(curves, together)}"
 
 
-def _about_stages(found: Findings, curves: Curves, recipe: Recipe, good: Verdict) -> None:
+def _about_stages(found: Findings, curves: Curves, recipe: Recipe, good: Severity) -> None:
     """What did retraining make of the samples?"""
     sampled, final = curves.of("sampled"), curves.final
     if sampled is None or final.stage == "sampled" or curves.metric.better != "lower":
@@ -208,7 +208,7 @@ def _about_stages(found: Findings, curves: Curves, recipe: Recipe, good: Verdict
         if ratio is None or ratio > 1:
             cures.reverse()
         if _never_learned(found):
-            found.append(finding.told("; see learning", "attention"))
+            found.append(finding.extended("; see learning", "attention"))
         else:
             found.add(finding, *cures, None if recipe.choose else longer_burn_in(recipe))
     kept, lost = sampled.together[-1], final.together[-1]
@@ -217,9 +217,9 @@ def _about_stages(found: Findings, curves: Curves, recipe: Recipe, good: Verdict
     if lost <= _LOST * kept:
         found.add(finding)
     elif recipe.choose:
-        found.add(finding.told(": validation data found nothing better within the budget"))
+        found.add(finding.extended(": validation data found nothing better within the budget"))
     else:
-        cost = finding.told(": pruning cost more than retraining gave back", "attention")
+        cost = finding.extended(": pruning cost more than retraining gave back", "attention")
         cures = [longer_retraining(recipe), less_sparsity(recipe)]
         found.add(cost, *(reversed(cures) if lost > _BADLY * kept else cures))
 

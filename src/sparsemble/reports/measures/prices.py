@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sparsemble.ensemble import Ensemble
-from sparsemble.learning.choosing import COUNTS
+from sparsemble.learning.candidates import COUNTS
 from sparsemble.recipes.baselines import is_dense
 from sparsemble.reports.measures.summary import unlike_data
 from sparsemble.reports.opening import FinishedRun

@@ -49,7 +49,7 @@ class Candidate:
         return f"{what}, {'retrained' if self.retrained else 'not retrained'}"
 
 
-def stages_of(members: int) -> str:
+def stage_prefix(members: int) -> str:
     """What the names of stages begin with that so many members are tried in."""
     return f"members-{members}-"
 
@@ -104,7 +104,7 @@ def recent(
     return best[0]
 
 
-def merged(
+def means_of(
     samples: Sequence[Sample], count: int, layout: Layout, network: nn.Module
 ) -> list[Sample] | None:
     """So many means of neighbouring samples; `None` if they cannot be shared out evenly.

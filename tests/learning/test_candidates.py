@@ -9,7 +9,7 @@ from torch import nn
 import sparsemble
 from small_runs import network, recipe
 from sparsemble.errors import InputError
-from sparsemble.learning.choosing import merged, recent
+from sparsemble.learning.candidates import means_of, recent
 from sparsemble.recipes.baselines import dense_recipe
 from sparsemble.stages import PruneSettings, Sample
 from sparsemble.structure import Layout
@@ -37,14 +37,14 @@ def weights(means: list[Sample] | None) -> list[float] | None:
     ("count", "expected"), [(1, [2.5]), (2, [1.5, 3.5]), (4, [1, 2, 3, 4]), (8, None)]
 )
 def test_neighbours_of_one_chain_are_averaged(count, expected):
-    assert weights(merged(samples(4), count, LAYOUT, NETWORK)) == expected
+    assert weights(means_of(samples(4), count, LAYOUT, NETWORK)) == expected
 
 
 @pytest.mark.parametrize(
     ("count", "expected"), [(1, [1.5]), (2, [1.5, 11.5]), (4, [1, 2, 11, 12]), (8, None)]
 )
 def test_samples_of_different_chains_are_never_averaged(count, expected):
-    assert weights(merged(samples(2, 2), count, LAYOUT, NETWORK)) == expected
+    assert weights(means_of(samples(2, 2), count, LAYOUT, NETWORK)) == expected
 
 
 def alike(own):
