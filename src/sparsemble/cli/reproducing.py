@@ -184,7 +184,7 @@ def ptb(
     from sparsemble.errors import InputError
 
     folder = _paper_folder(paper)
-    ptb, ptb_tables, figure = _modules(folder, "ptb", "ptb_tables", "figure4b")
+    ptb, ptb_tables = _modules(folder, "ptb", "ptb_tables")
     out = out or folder / "results" / "ptb"
     check_alone("reproduce")
     train_with(threads_for(jobs, on, threads))
@@ -200,25 +200,24 @@ def ptb(
         if not tables:
             estimating.write_estimate(estimating.measure(chosen, data), known)
         _show([estimating.table(estimating.read_estimate(known))], f"estimate {chosen}", into)
-        return
-    if figure4b:
+    elif figure4b:
         if rows or seeds > 1:
             raise InputError(
                 "--figure4b has rows of its own, for one seed: leave --row and --seeds"
             )
-        known = ptb.curves_file(chosen, out)
+        (figure,) = _modules(folder, "figure4b")
         if not tables:
             with _workplace(work, jobs, on, data, device) as place:
                 ptb.figure4b(chosen, out, place)
-        curves = figure.read_curves(known)
+        curves = figure.read_curves(ptb.curves_file(chosen, out))
         _show([figure.figure_table(curves)], f"figure4b {chosen}", into)
-        return
-    if not tables:
-        with _workplace(work, jobs, on, data, device) as place:
-            _run(ptb.jobs(rows or (), size=chosen, seeds=seeds, out=out), place)
-    found = ptb.results_in(out, chosen)
-    _tell_count(found.values(), out)
-    _show(ptb_tables.tables(found, chosen), f"ptb {chosen}", into)
+    else:
+        if not tables:
+            with _workplace(work, jobs, on, data, device) as place:
+                _run(ptb.jobs(rows or (), size=chosen, seeds=seeds, out=out), place)
+        found = ptb.results_in(out, chosen)
+        _tell_count(found.values(), out)
+        _show(ptb_tables.tables(found, chosen), f"ptb {chosen}", into)
     if pictures is not None:
         drawing, figure5 = _modules(folder, "ptb_figures", "figure5")
         figure5.keep_patterns(chosen, out, work)

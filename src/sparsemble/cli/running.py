@@ -32,13 +32,15 @@ from sparsemble.cli.options import (
     threads_for,
     train_with,
 )
-from sparsemble.errors import InputError
+from sparsemble.errors import InputError, InterruptedRunError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from sparsemble.engines import Engine
     from sparsemble.recipes import Recipe
+    from sparsemble.results.beside import Compared
+    from sparsemble.runs import RunFolder
 
 _KEPT_FOR_A_BUDGET = (
     "data",
@@ -262,11 +264,9 @@ def _run(
     engine: Engine | None,
 ) -> None:
     """Run a recipe and what it is compared with; print what came out."""
-    from sparsemble.errors import InterruptedRunError
     from sparsemble.progress.showing import shown
     from sparsemble.recipes.baselines import baseline_of
     from sparsemble.results.beside import is_complete, run_compared
-    from sparsemble.results.summary import summary
     from sparsemble.runs.folder import RunFolder
     from sparsemble.team import is_first
 
@@ -286,19 +286,29 @@ def _run(
                 engine=engine,
             )
     except KeyboardInterrupt:
-        message = "stopped; repeat the command"
-        if run.is_begun:
-            named = [f"--code {path}" for path in recipe.code]
-            named += [f"--read {path}" for path in recipe.files]
-            again = " ".join([str(folder), *named])
-            message = f"stopped and saved; go on with: sparsemble resume {again}"
-        raise InterruptedRunError(message) from None
-    if not is_first():
-        return
+        raise _interrupted(recipe, run) from None
+    if is_first():
+        _print(found, run, as_json=as_json)
+
+
+def _interrupted(recipe: Recipe, run: RunFolder) -> InterruptedRunError:
+    """How to go on."""
+    if not run.is_begun:
+        return InterruptedRunError("stopped; repeat the command")
+    named = [f"--code {path}" for path in recipe.code]
+    named += [f"--read {path}" for path in recipe.files]
+    again = " ".join([str(run.path), *named])
+    return InterruptedRunError(f"stopped and saved; go on with: sparsemble resume {again}")
+
+
+def _print(found: Compared, run: RunFolder, *, as_json: bool) -> None:
+    """What came out of a run: its figures, the verdict, notes, and advice."""
+    from sparsemble.results.summary import summary
+
     if as_json:
         print_json(
             {
-                "folder": str(folder),
+                "folder": str(run.path),
                 "results": [result.model_dump(mode="json") for result in found.results],
                 "verdict": found.verdict and found.verdict.model_dump(mode="json"),
             }
