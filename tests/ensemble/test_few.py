@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from sparsemble.ensemble import Ensemble, few
+from sparsemble.ensemble import Ensemble, stopwatch
 from sparsemble.ensemble.few import MOST, Few
 from sparsemble.members import Member, ProgramStack, compact
 from sparsemble.tasks import Classification
@@ -82,7 +82,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     # Together comes first: every other interval is its own, and the shorter one.
     times = (n // 4 * 10 + (0, 1, 2, 9)[n % 4] for n in clock)
     monkeypatch.setattr(ProgramStack, "__call__", counted)
-    monkeypatch.setattr(few.time, "perf_counter", lambda: next(times))
+    monkeypatch.setattr(stopwatch.time, "perf_counter", lambda: next(times))
     return sizes
 
 

@@ -25,8 +25,8 @@ def with_reference(result: Result) -> Result:
 
 
 def test_results_stand_beside_each_other():
-    table = summary([kept("ptb/ptb-small-sgd"), kept("ptb/ptb-small-sgld-gsp-pr-iss-4")])
-    assert table.header == ("", "ptb-small-sgd", "ptb-small-sgld-gsp-pr-iss-4")
+    table = summary([kept("ptb/ptb-small-sgd"), kept("ptb/ptb-small-sgld-gsp-pr-iss-4-80")])
+    assert table.header == ("", "ptb-small-sgd", "ptb-small-sgld-gsp-pr-iss-4-80")
     rows = {row[0]: row[1:] for row in table.rows}
     assert rows["Members"] == ("1", "4")
     assert rows["Perplexity (test)"][0] == "112.48"
@@ -52,7 +52,7 @@ def test_training_is_held_against_one_dense_network_and_as_many():
         (StageCost("chain", 13, 3e12, 60.0), StageCost("retrain", 16, 1e12, 20.0)),
         StageCost("one dense network", 10, 2e12, None),
     )
-    plain = kept("ptb/ptb-small-sgld-gsp-pr-iss-4")
+    plain = kept("ptb/ptb-small-sgld-gsp-pr-iss-4-80")
     table = summary([plain, plain.model_copy(update={"training": training})], ["then", "now"])
     rows = {row[0]: row[1:] for row in table.rows}
     assert rows["Training, epochs"] == ("–", "29")
