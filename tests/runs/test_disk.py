@@ -89,6 +89,30 @@ def test_a_language_models_disk_space_is_that_of_one_retraining_at_a_time():
     recipe = load_recipe("grammar")
     network = recipe.network.build(234, 234)
     weights = 4 * sum(p.numel() for p in network.parameters())
-    # Four samples, four states of the chain with a buffer each, three ensembles of a quarter,
-    # four retrained members, and four states of the one under way.
-    assert disk_needed(network, recipe, 150) == (4 + 8 + 3 + 4 + 4) * weights
+    # Four samples, two checkpoints of three states of the chain, three ensembles of a quarter,
+    # four retrained members, and two checkpoints of the one under way.
+    assert disk_needed(network, recipe, 150) == (4 + 6 + 3 + 4 + 6) * weights
+
+
+@pytest.mark.parametrize("sampler", ["sgld", "sghmc", "psgld"])
+@pytest.mark.parametrize("collection", ["thinned", "means"])
+def test_a_checkpoint_and_the_one_that_replaces_it_are_as_large_as_told(
+    sampler, collection, tmp_path
+):
+    changes = {
+        "chain.sampler": {"kind": sampler},
+        "chain.collection": collection,
+        "chain.schedule.lr": 1e-4,
+    }
+    recipe = load_recipe("digits", QUICK | {"chain.chains": 1, **changes})
+    recipe = recipe.model_copy(update={"retrain": None, "prune": None})
+    network = recipe.network.build(64, 10)
+    weights = 4 * sum(p.numel() for p in network.parameters())
+    steps = -(-len(digits()[0]) // recipe.chain.batch_size)
+    samples = len(recipe.chain.steps_to_collect(steps))
+    learn(network, digits()[0], recipe, folder=tmp_path)
+    checkpoints = tmp_path.glob("chain/0000/checkpoint*")
+    [checkpoint] = [path for path in checkpoints if path.is_file()]
+    # Besides there are the samples, and the ensemble twice.
+    told = disk_needed(network, recipe, steps) - 3 * samples * weights
+    assert 0.5 * told < 2 * checkpoint.stat().st_size < 1.1 * told

@@ -77,6 +77,13 @@ def evidence_of(ensemble: Ensemble, held: Evaluation) -> tuple[Tensor, Tensor]:
     return torch.cat(evidence, dim=1), torch.cat(targets)
 
 
+def log_score(ensemble: Ensemble, held: Evaluation) -> float:
+    """The logarithmic score that settings and members are chosen by; with weights, weighted."""
+    if held.weights is None:
+        return ensemble.evaluate(held)[ensemble.task.log_score]
+    return float(log_scores(ensemble, held).mean())
+
+
 def log_scores(ensemble: Ensemble, data: Any) -> Tensor:
     """The logarithmic score of every example, or block of a text; lower is better.
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from torch import Tensor
 
 from sparsemble.ensemble import Ensemble
-from sparsemble.ensemble.comparison import is_better, log_scores
+from sparsemble.ensemble.comparison import is_better, log_score, log_scores
 from sparsemble.ensemble.timing import prediction_times
 from sparsemble.errors import InputError
 from sparsemble.learning.candidates import (
@@ -130,7 +130,7 @@ class _Choice:
         return Candidate(
             members=len(ensemble),
             retrained=retrained,
-            figure=ensemble.evaluate(self._judge.data)[ensemble.task.log_score],
+            figure=log_score(ensemble, self._judge.data),
             flops=cost.flops_ratio,
             parameters=cost.parameters_ratio,
             latency=None if self._budget.latency is None else self._latency(ensemble),
@@ -152,15 +152,15 @@ class _Choice:
         return found
 
     def _made(
-        self, means: Sequence[Sample], samples: Sequence[Sample]
+        self, means: Sequence[Sample], teachers: Sequence[Sample]
     ) -> Iterator[tuple[list[Member], bool]]:
         """Members made of means within the budget: retrained, which is said; and pruned at once."""
         stages = self._stages
         name = stage_prefix(len(means))
         if stages.recipe.retrain is not None:
-            members = stages.prune_in_rounds(means, samples, self._budget, name)
+            members = stages.prune_in_rounds(means, teachers, self._budget, name)
             stages.measure(members, means, f"{name}pruned")
-            stages.train(members, samples, f"{name}retrain")
+            stages.train(members, teachers, f"{name}retrain")
             yield members, True
         members = pruned(map(self._fitted.dense, means), self._budget, settle=stages.settled)
         stages.measure(members, means, f"{name}pruned-at-once")

@@ -75,6 +75,7 @@ def diagnose(
     diversity: Diversity | None = None,
     guess: float = math.nan,
     better: str = "lower",
+    steps: int = 1,
 ) -> Findings:
     """Findings about the chains of a run.
 
@@ -85,9 +86,11 @@ def diagnose(
         diversity: How differently the members predict.
         guess: The loss of knowing nothing, if it is known.
         better: Which figures of samples are, `lower` or `higher` ones?
+        steps: Of an epoch; cycles may be shorter than that.
     """
     found = Findings(settable=not is_found(recipe))
-    settled = [r for r in history.epochs if r.stage == "chain" and r.epoch > _settled_from(recipe)]
+    begins = _settled_from(recipe, steps)
+    settled = [r for r in history.epochs if r.stage == "chain" and r.epoch > begins]
     stuck = bool(settled) and _is_stuck(settled, guess)
     if stuck:
         _learning(found, settled, recipe, guess)
@@ -129,13 +132,13 @@ def _is_judged(recipe: Recipe) -> bool:
     return recipe.choose or recipe.chain.patience is not None
 
 
-def _settled_from(recipe: Recipe) -> int:
+def _settled_from(recipe: Recipe, steps: int) -> int:
     """The epoch after which chains are judged: where what is sampled begins.
 
     Of iterates it is half-way to the first one, if that is later than the burn-in.
     """
     chain = recipe.chain
-    first = chain.epochs if chain.collection == "backward" else chain.steps_to_collect(1)[0]
+    first = math.ceil(chain.steps_to_collect(steps)[0] / steps)
     if chain.collection == "means":
         return first - chain.interval
     return max(chain.burn_in, first // 2)

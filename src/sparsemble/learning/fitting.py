@@ -244,15 +244,17 @@ def _check_width(task: Task, layout: Layout) -> None:
 
 
 def _check_chains_differ(network: NetworkSource, blank: nn.Module, recipe: Recipe) -> None:
+    """Later chains need weights of their own, which not every network can be given."""
+    if recipe.chain.chains == 1:
+        return
+    other = initial_network(network, 1, derive(recipe.seed, "chain", 1))
     by_chance = (
         recipe.chain.sampler.temperature > 0
         or recipe.chain.augment is not None
         or any(isinstance(module, nn.Dropout) and module.p for module in blank.modules())
     )
-    if recipe.chain.chains > 1 and not by_chance:
-        other = initial_network(network, 1, derive(recipe.seed, "chain", 1))
-        if all(map(torch.equal, blank.parameters(), other.parameters())):
-            raise InputError(
-                "the function that makes networks gives every chain the same weights, so that at "
-                "temperature 0 all would be the same: let it draw new ones each time"
-            )
+    if not by_chance and all(map(torch.equal, blank.parameters(), other.parameters())):
+        raise InputError(
+            "the function that makes networks gives every chain the same weights, so that at "
+            "temperature 0 all would be the same: let it draw new ones each time"
+        )

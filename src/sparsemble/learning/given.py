@@ -199,11 +199,13 @@ def _findings(ensemble: Ensemble, stages: Pipeline, best: Candidate | None) -> l
         evidence, _ = evidence_of(ensemble, held)
         figure = float(task.diversity(evidence).double().mean())
         diversity = Diversity(figure, task.diversity_text(figure, held.name), held.seen)
+    batches = stages.fitted.training.batches(stages.recipe.chain.batch_size)
     return diagnose(
         stages.history,
         stages.recipe,
         chosen=best,
         diversity=diversity,
-        guess=task.guess(stages.fitted.training.batches(stages.recipe.chain.batch_size)),
+        guess=task.guess(batches),
         better=task.metrics[0].better,
+        steps=batches.steps,
     )

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from sparsemble.augmentations import Augmentation
 from sparsemble.caller_modes import in_own_modes
@@ -32,7 +32,7 @@ from sparsemble.recipes import Recipe
 from sparsemble.recipes.baselines import dense_recipe
 from sparsemble.runs.folder import RunFolder, is_run
 from sparsemble.stages import Callback
-from sparsemble.stages.starting import NetworkSource
+from sparsemble.stages.starting import NetworkSource, TracedSource
 from sparsemble.structure import Layout
 from sparsemble.tasks import Task, task_for
 from sparsemble.team import agreed, is_first, team_here
@@ -78,8 +78,8 @@ def learn(
             with a recipe none (what it says of a baseline itself is for commands).
         augment: Without a recipe: how inputs are perturbed while training.
         seed: Everything random follows from it; by default the recipe's.
-        epochs: Without a recipe: how long a chain is at most, and trials at that length; by default
-            as long as is usual for so many examples.
+        epochs: Without a recipe: how long a chain is at most, by default as long as is usual for so
+            many examples. A trial is no longer than that, but for two epochs at least.
         task: What is predicted; by default the recipe's, or else what the data are for:
             `LanguageModelling` for a `Corpus`, `Regression` for a `Dataset` of numbers,
             `Classification` for anything else.
@@ -98,7 +98,10 @@ def learn(
             number of processes, the address of a Dask scheduler, `dask` or `ray`, or an `Engine`.
             The bits are the same.
     """
-    _check_kinds(recipe, budget, baseline, task)
+    _check_kinds(network, recipe, budget, baseline, task, layout, callback)
+    for path in (folder, samples_folder):
+        if path is not None and not isinstance(path, str | Path):
+            raise InputError(f"{path!r} is no folder: give its name, or a Path")
     folder, samples_folder = named(folder), named(samples_folder)
     if recipe is not None and any(given is not None for given in (budget, augment, epochs)):
         raise InputError(
@@ -138,8 +141,24 @@ def learn(
             return learned
 
 
-def _check_kinds(recipe: Any, budget: Any, baseline: Any, task: Any) -> None:
+def _check_kinds(
+    network: Any,
+    recipe: Any,
+    budget: Any,
+    baseline: Any,
+    task: Any,
+    layout: Any,
+    callback: Any,
+) -> None:
     """Refuse arguments of `learn` that are something else than they should be."""
+    if not isinstance(network, nn.Module | TracedSource) and not callable(network):
+        raise InputError(
+            f"network = {network!r}: give a torch.nn.Module, or a function that makes one"
+        )
+    if layout is not None and not isinstance(layout, Layout):
+        raise InputError(f"layout = {layout!r}: give a Layout, or leave it out")
+    if callback is not None and not isinstance(callback, Callback):
+        raise InputError(f"callback = {callback!r}: give a subclass of Callback, made")
     if task is not None and not isinstance(task, Task):
         raise InputError(f"task = {task!r}: give a task, as Regression(), not its class or name")
     if budget is not None and not isinstance(budget, Budget):

@@ -69,26 +69,31 @@ class Monitor(Callback):
             return
         for member in self._members(sample):
             own, targets = evidence_of(Ensemble([member], self._task), self._watched)
-            record = self._record(sample, own, targets, self._watched.name)
+            record = self._record(sample, own, targets, self._watched)
             self._known.append((record, own))
             self._callback.measured(record)
         if self._folder is not None:
             self._folder.save_measured(self.records)
 
-    def _record(self, sample: Sample, own: Tensor, targets: Tensor, name: str) -> SampleRecord:
+    def _record(
+        self, sample: Sample, own: Tensor, targets: Tensor, watched: Evaluation
+    ) -> SampleRecord:
         metric = self._task.metrics[0].key
         all_of_them = torch.cat([*(evidence for _, evidence in self._known), own])
         together = figures_of(self._task, all_of_them, targets)
+        chosen_by = together
+        if watched.weights is not None:
+            chosen_by = figures_of(self._task, all_of_them, targets, watched.weights)
         return SampleRecord(
             stage=self._stage,
             chain=sample.chain,
             step=sample.step,
             members=len(self._known) + 1,
             metric=metric,
-            on=name,
+            on=watched.name,
             alone=figures_of(self._task, own, targets)[metric],
             together=together[metric],
-            log_score=together.get(self._task.log_score),
+            log_score=chosen_by.get(self._task.log_score),
         )
 
     def rolled_back(self, rollback: Rollback, save: Callable[[], ChainState]) -> None:

@@ -13,6 +13,7 @@ import torch
 
 from sparsemble.engines import Engine
 from sparsemble.ensemble import Ensemble
+from sparsemble.ensemble.comparison import log_score
 from sparsemble.learning.fitting import Fitted
 from sparsemble.learning.monitor import Monitor
 from sparsemble.learning.part_work import PartWork
@@ -38,9 +39,8 @@ class Judge:
 
     def __call__(self, sample: Sample) -> float:
         """How good it is."""
-        task = self.fitted.task
-        alone = Ensemble([self.fitted.dense(sample).to(self.device)], task)
-        return alone.evaluate(self.data)[task.log_score]
+        alone = [self.fitted.dense(sample).to(self.device)]
+        return log_score(Ensemble(alone, self.fitted.task), self.data)
 
 
 @dataclass

@@ -10,7 +10,7 @@ the difference, so that small data, which cannot tell, leave what is usual.
 - *Temperature*: a few ratios of a step's noise to its gradient part. The posterior's own
   temperature of 1 can drown what small data say; none at all costs calibration.
 - *Length*: windows of a fixed number of steps, until their means stop getting better; two chains
-  if they are short.
+  if they are short and the network can be given other weights to begin with.
 - *Members, sparsity, retraining*: chosen afterwards, on validation data.
 """
 
@@ -45,7 +45,7 @@ from sparsemble.stages import (
     PruneSettings,
     RetrainSettings,
 )
-from sparsemble.stages.starting import NetworkSource
+from sparsemble.stages.starting import NetworkSource, initial_network
 from sparsemble.structure import Layout
 from sparsemble.tasks import Task, Training, task_for
 
@@ -141,7 +141,14 @@ def plan(
     if splits[0].training.judged() is None:
         raise InputError("settings are chosen on validation data: give some")
     trials = Trials(splits, seed=seed, device=device, callback=callback, folder=folder)
-    planner = Planner(splits[0].training, trials, augment=augment, seed=seed, epochs=epochs)
+    planner = Planner(
+        splits[0].training,
+        trials,
+        augment=augment,
+        seed=seed,
+        epochs=epochs,
+        chains=2 if _can_begin_anew(network, seed) else 1,
+    )
     found = planner.recipe(prune.model_copy(update={"steps": _ROUNDS}))
     return found.model_copy(update={"grouping": grouping})
 
@@ -208,6 +215,7 @@ class Planner:
         augment: How inputs are perturbed, in chain and retraining.
         seed: Of the recipe.
         epochs: How long a chain is at most; by default as long as is usual.
+        chains: How many there are if they are short.
     """
 
     def __init__(
@@ -218,12 +226,14 @@ class Planner:
         augment: Augmentation | None,
         seed: int,
         epochs: int | None = None,
+        chains: int = 2,
     ) -> None:
         self._trials = trials
         self._batch_size = training.usual_batch_size()
         self._augment = augment
         self._seed = seed
         self._epochs = epochs
+        self._chains = chains
         self._batches = training.batches(self._batch_size)
 
     def recipe(self, prune: PruneSettings) -> Recipe:
@@ -241,7 +251,7 @@ class Planner:
                 schedule=Constant(lr=lr),
                 batch_size=self._batch_size,
                 epochs=window * windows,
-                chains=2 if window * windows * steps <= _SHORT else 1,
+                chains=self._chains if window * windows * steps <= _SHORT else 1,
                 burn_in=window * min(2, windows - 1),
                 interval=window,
                 average_every=_EVERY,
@@ -330,10 +340,23 @@ class Planner:
         return self._trials.run(prior, settings)
 
 
+def _can_begin_anew(network: NetworkSource, seed: int) -> bool:
+    """Can a second chain begin with other weights than the first?"""
+    try:
+        initial_network(network, 1, derive(seed, "chain", 1))
+    except InputError:
+        return False
+    return True
+
+
 def _windows(length: int) -> tuple[int, int]:
-    """How many windows a chain of so many epochs at most has, and the epochs of each."""
-    windows = min(length, _WINDOWS)
-    return windows, length // windows
+    """How many windows a chain of so many epochs at most has, and the epochs of each.
+
+    >>> _windows(12), _windows(39), _windows(200)
+    ((12, 1), (19, 2), (20, 10))
+    """
+    each = max(round(length / _WINDOWS), 1)
+    return length // each, each
 
 
 def _falling(epochs: int) -> float:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+import torch
 from torch import nn
 
 from sparsemble.data import Batches, Split
@@ -17,6 +18,7 @@ from sparsemble.ensemble import Ensemble
 from sparsemble.errors import CorruptFileError, InputError
 from sparsemble.learning.candidates import COUNTS
 from sparsemble.learning.fitting import Fitted
+from sparsemble.learning.pipeline import Judge
 from sparsemble.members import Member, tensors_of
 from sparsemble.recipes import Recipe
 from sparsemble.recipes.trust import check_named
@@ -26,7 +28,7 @@ from sparsemble.runs.folder import RunFolder
 from sparsemble.runs.opening import open_ensemble
 from sparsemble.runs.part_folder import sample_of
 from sparsemble.stages import Sample
-from sparsemble.stages.patience import count_kept
+from sparsemble.stages.patience import Patience
 from sparsemble.stages.pruning import pruned_member, within
 from sparsemble.stages.samples import mean_of
 from sparsemble.stages.statistics import re_estimate
@@ -132,13 +134,15 @@ class FinishedRun:
         if how.collection != "means":
             return None
         files = self.folder.chain.part(0).sample_files()
-        planned = len(how.steps_to_collect(self.steps))
-        files = files[: count_kept(len(files), planned, how.patience)]
-        count = max((count for count in COUNTS if count <= len(files)), default=0)
-        read = [read_tensors(inside(file.parent, file.name)) for file in files[-count:]]
+        samples = [sample_of(*read_tensors(inside(file.parent, file.name))) for file in files]
+        judged = self.fitted.training.judged()
+        if how.patience is not None and judged is not None:
+            judge = Judge(self.fitted, judged, torch.device("cpu"))
+            samples = Patience(how.patience, judge).without_the_worse(samples)
+        count = max((count for count in COUNTS if count <= len(samples)), default=0)
         if not count:
             return None
-        mean = mean_of([sample_of(*own) for own in read], self.layout, self.blank)
+        mean = mean_of(samples[-count:], self.layout, self.blank)
         return self._settled(self.fitted.dense(mean))
 
     def pruned_member(self, sample: Sample) -> Member:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
@@ -17,13 +17,11 @@ from sparsemble.engines.telling import told_on
 from sparsemble.ensemble import Verdict, judge
 from sparsemble.ensemble.verdict import read_verdict
 from sparsemble.errors import DivergedError, InputError
-from sparsemble.layouts import layout_of
 from sparsemble.members import Member
 from sparsemble.processes.interrupts import StopRequest
 from sparsemble.progress.terminal import TerminalProgress
 from sparsemble.recipes import Recipe
 from sparsemble.recipes.baselines import is_dense, small_recipe
-from sparsemble.recipes.networks import NetworkSettings
 from sparsemble.results.orders import Made, Order, make_runs
 from sparsemble.results.result import Result, known_result, read_result
 from sparsemble.results.running import Ingredients, ingredients_of, run_recipe
@@ -31,7 +29,7 @@ from sparsemble.runs import RunFolder
 from sparsemble.runs.opening import open_ensemble
 from sparsemble.stages import Callback
 from sparsemble.store import write_json
-from sparsemble.team import is_first, team_here
+from sparsemble.team import agreed, is_first, team_here
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -62,9 +60,20 @@ def is_complete(recipe: Recipe, baseline: Recipe | None, folder: Path) -> bool:
     run = RunFolder(folder)
     return (
         known_result(folder, recipe) is not None
-        and (baseline is None or known_result(run.baseline, baseline) is not None)
-        and (recipe.baseline != "small" or RunFolder(run.small).result.is_file())
+        and (baseline is None or _known(run.baseline, baseline) is not None)
+        and (recipe.baseline != "small" or _is_ended(RunFolder(run.small)))
     )
+
+
+def _is_ended(run: RunFolder) -> bool:
+    return run.result.is_file() or run.failure() is not None
+
+
+def _known(folder: Path, recipe: Recipe) -> Result | DivergedError | None:
+    """What came of a baseline, if it has been trained here to its end."""
+    run = RunFolder(folder, code=recipe.code)
+    reason = run.failure() if run.is_begun and run.recipe().is_same_run(recipe) else None
+    return DivergedError(reason) if reason is not None else known_result(folder, recipe)
 
 
 def run_compared(
@@ -111,12 +120,7 @@ def run_compared(
     verdict = read_verdict(run.verdict) if complete else None
     if verdict is None and is_dense(baseline) and is_first():
         verdict = _verdict(given, own, beside, run, device)
-    small = None
-    if recipe.baseline == "small":
-        try:
-            small = around.run(_small(given, own), run.small)
-        except DivergedError as error:
-            console.print(f"no small networks: {error}", style="yellow", markup=False)
+    small = _small_beside(given, own, run, around) if recipe.baseline == "small" else None
     return Compared(own, beside, small, verdict)
 
 
@@ -148,7 +152,6 @@ def _side_by_side(
     """What comes of a run and its baseline, at the same time if there are processors for both."""
     engine = around.engine
     threads = max(torch.get_num_threads() // 2, 1) if engine is None else 1
-    diverged = None
     with ExitStack() as ending:
         there = engine or ending.enter_context(Processes(1))
         other = _begun(recipe, baseline, run, around, threads)
@@ -158,8 +161,10 @@ def _side_by_side(
             if engine is None and torch.get_num_threads() == 1:
                 other.wait()
         own = around.run(recipe, run.path)
-        diverged = None if other is None else other.wait()
-    return own, diverged or read_result(RunFolder(run.baseline).result, baseline.code)
+        if other is not None:
+            other.wait()
+    known = _known(run.baseline, baseline)
+    return own, known or read_result(RunFolder(run.baseline).result, baseline.code)
 
 
 def _one_by_one(
@@ -170,6 +175,8 @@ def _one_by_one(
     try:
         return own, around.run(baseline, run.baseline)
     except DivergedError as error:
+        if is_first():
+            RunFolder(run.baseline).save_failure(str(error))
         return own, error
 
 
@@ -209,12 +216,13 @@ class _Beside:
         except BaseException as error:
             self._error = error
 
-    def wait(self) -> DivergedError | None:
+    def wait(self) -> None:
         """Wait for it; if it diverged, that is no reason to lose the run."""
         self._thread.join()
         if self._error is not None:
             raise self._error
-        return self._made if isinstance(self._made, DivergedError) else None
+        if isinstance(self._made, DivergedError):
+            RunFolder(self._folder).save_failure(str(self._made))
 
     def __enter__(self) -> _Beside:
         return self
@@ -244,7 +252,7 @@ def _begun(
         # So that resume finds it while the baseline is trained.
         run.claim(recipe, threads=threads, device=around.device)
         run.baseline.mkdir(exist_ok=True)
-    if known_result(run.baseline, baseline) is not None:
+    if _known(run.baseline, baseline) is not None:
         remove_marks(run.path)  # of a run that was killed when it had just been trained
         return None
     with beside.locked():
@@ -263,23 +271,45 @@ def _is_free(folder: RunFolder, recipe: Recipe) -> bool:
     return not folder.is_begun or folder.recipe().is_same_run(recipe)
 
 
-def _small(given: Ingredients, own: Result) -> Recipe:
-    """Small dense networks, as many as there are members and of their cost together."""
+def _small_beside(
+    given: Ingredients, own: Result, run: RunFolder, around: _Surroundings
+) -> Result | None:
+    """What small dense networks give, if they give anything; why not is said, and kept."""
+    small = RunFolder(run.small)
+    reason = agreed(small.failure() if is_first() else None, team_here())
+    recipe = _small(given, own) if reason is None else None
+    if recipe is not None:
+        try:
+            return around.run(recipe, run.small)
+        except DivergedError as error:
+            reason = str(error)
+    reason = reason or "even with one unit in every layer they cost more than the ensemble"
+    if is_first():
+        small.save_failure(reason)
+    around.console.print(f"no small networks: {reason}", style="yellow", markup=False)
+    return None
+
+
+def _small(given: Ingredients, own: Result) -> Recipe | None:
+    """Small dense networks, as many as there are members and of their cost together at most."""
     recipe, count = given.recipe, max(len(own.structures), 2)
     network = recipe.network
     assert network is not None
+
+    def narrowed(share: float) -> Recipe:
+        return small_recipe(recipe, network.narrowed(share), count)
+
+    def is_affordable(share: float) -> bool:
+        fitted = replace(given, recipe=narrowed(share)).fit()
+        return count * Member.dense(fitted.blank, fitted.layout).cost.flops <= own.flops
+
     low, high = 0.0, 1.0
+    if not is_affordable(low):
+        return None
     while high - low > _CLOSE:
         share = (low + high) / 2
-        flops = count * _flops(given, network.narrowed(share))
-        low, high = (share, high) if flops <= own.flops else (low, share)
-    return small_recipe(recipe, network.narrowed(low), count)
-
-
-def _flops(given: Ingredients, network: NetworkSettings) -> int:
-    """What a prediction by a dense network takes."""
-    built = network.made(*given.task.sizes)
-    return Member.dense(built, layout_of(built)).cost.flops
+        low, high = (share, high) if is_affordable(share) else (low, share)
+    return narrowed(low)
 
 
 def _verdict(

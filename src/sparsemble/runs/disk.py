@@ -6,25 +6,27 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
+import torch
 from torch import nn
 
 from sparsemble.errors import InputError
 from sparsemble.members import Stack
+from sparsemble.memory import bytes_of
 from sparsemble.recipes import Recipe
+from sparsemble.samplers import SamplerSettings
 
-_STATES = 4
-"""A checkpoint holds up to three states; a fourth lies beside it while it is replaced."""
-_BUFFERS = 2
-"""Beside the weights a state holds their mean, or a sampler's buffer."""
+_STATES = 2 * 3
+"""A checkpoint holds up to three, and is written whole before it replaces the one before."""
 
 
 def disk_needed(network: nn.Module, recipe: Recipe, steps_per_epoch: int) -> int:
     """The most bytes a run's folder can grow to: samples, checkpoints, the members
     as pruned, the ensemble twice."""
-    weights = sum(p.numel() * p.element_size() for p in network.parameters())
+    weights = bytes_of(network)
     chain = recipe.chain
     samples = chain.chains * len(chain.steps_to_collect(steps_per_epoch))
-    needed = samples * weights + chain.chains * _STATES * _BUFFERS * weights
+    state = 1 + (chain.collection == "means") + _buffers(chain.sampler)
+    needed = (samples + chain.chains * _STATES * state) * weights
     sparsity = recipe.prune.sparsity if recipe.prune is not None else None
     kept = 1.0 if sparsity is None else 2 * (1 - sparsity)
     needed += round((2 if recipe.prune is None else 3) * samples * weights * min(kept, 1.0))
@@ -33,6 +35,15 @@ def disk_needed(network: nn.Module, recipe: Recipe, steps_per_epoch: int) -> int
         at_once = samples if Stack.fits([network]) else 1
         needed += (samples + _STATES * at_once) * weights
     return needed
+
+
+def _buffers(sampler: SamplerSettings) -> int:
+    """How many numbers a sampler keeps for every weight."""
+    weight = torch.zeros(1)
+    weight.grad = torch.zeros(1)
+    made = sampler.build([weight], lr=0.0, num_data=1, seed=0)
+    made.step()
+    return len(made.state[weight])
 
 
 def check_disk(folder: Path, samples: Path, needed: int) -> None:

@@ -37,7 +37,7 @@ from sparsemble.errors import InputError
 from sparsemble.extensions import permitted
 from sparsemble.recipes import Recipe
 from sparsemble.recipes.recipe import named_code
-from sparsemble.runs.notes import LatencyNote, RunNote
+from sparsemble.runs.notes import FailureNote, LatencyNote, RunNote
 from sparsemble.runs.provenance import provenance
 from sparsemble.runs.stage_folder import StageFolder
 from sparsemble.store import inside, read_json, remove_partial, write_json
@@ -70,6 +70,7 @@ class RunFolder:
         self.baseline = inside(path, "baseline")
         self.small = inside(path, "small")
         self.tensorboard = inside(path, "tensorboard")
+        self._failure = inside(path, "failure.json")
         self.verdict = inside(path, "verdict.json")
         self.report = inside(path, "report.html")
 
@@ -123,6 +124,18 @@ class RunFolder:
     def device(self) -> str:
         """Where the run was begun to compute."""
         return self._note().device
+
+    def failure(self) -> str | None:
+        """Why nothing came of it, if that is known: the same seed would fail again."""
+        if not self._failure.is_file():
+            return None
+        note: FailureNote = FailureNote.read_back(read_json(self._failure), self._failure)
+        return note.reason
+
+    def save_failure(self, reason: str) -> None:
+        """Keep it."""
+        self.path.mkdir(exist_ok=True)
+        write_json(self._failure, {"reason": reason})
 
     def latencies(self) -> list[float]:
         """How long predictions of the candidates took, as far as that was measured."""

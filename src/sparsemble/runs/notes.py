@@ -92,6 +92,12 @@ class CheckpointNote(StateNote):
     trace_lines: Count
 
 
+class FailureNote(Note):
+    """Why nothing came of a run that another is compared with."""
+
+    reason: str
+
+
 class LatencyNote(Note):
     """How long predictions of the candidates took."""
 

@@ -52,14 +52,3 @@ class Patience:
             figure = self._judge(sample)
             self._known[id(sample)] = (sample, math.inf if math.isnan(figure) else figure)
         return self._known[id(sample)][1]
-
-
-def count_kept(taken: int, planned: int, patience: int | None) -> int:
-    """Of the samples that a finished chain took, how many came no later than its best.
-
-    A chain that took all it could is believed to have been getting better to its end.
-
-    >>> count_kept(7, planned=10, patience=3), count_kept(10, planned=10, patience=3)
-    (4, 10)
-    """
-    return taken if patience is None or taken == planned else taken - patience

@@ -85,10 +85,10 @@ class Update:
         self.prior.add_gradient(gradients)
         torch._foreach_mul_(tensors, self._every)
 
-    def _move(self, noise: int) -> None:
+    def _move(self, noise_steps: int) -> None:
         """One step of the sampler with the noise of so many."""
         for group, temperature in zip(self.sampler.param_groups, self._temperatures, strict=True):
-            group["temperature"] = temperature * noise
+            group["temperature"] = temperature * noise_steps
         self.sampler.step()
         for group, temperature in zip(self.sampler.param_groups, self._temperatures, strict=True):
             group["temperature"] = temperature
