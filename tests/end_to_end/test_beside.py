@@ -155,6 +155,40 @@ def test_a_baseline_that_diverges_costs_nothing_but_the_verdict(command, tmp_pat
     assert "nothing to compare with" in told
     assert "The promise" not in said
     assert read_result(tmp_path / "run" / "result.json").structures
+    code, _, told = command("learn", "digits", f"--out={tmp_path / 'run'}", *changes)
+    assert code == 0
+    assert "nothing is left to do" in told
+    assert "nothing to compare with" in told
+    assert "is trained beside it" not in told
+
+
+def test_small_networks_of_a_traced_kind_cost_what_the_ensemble_does(command, tmp_path):
+    changes = {
+        "network.channels": [4, 8],
+        "chain.epochs": 2,
+        "chain.burn_in": 0,
+        "chain.interval": 1,
+        "chain.chains": 1,
+        "prune.steps": 1,
+        "retrain.epochs": 1,
+    }
+    settings = [f"--set={key}={value}" for key, value in changes.items()]
+    learn = ("learn", "digits-cnn", f"--out={tmp_path / 'run'}", *settings, "--baseline=small")
+    assert command(*learn)[0] == 0
+    own, small = (read_result(tmp_path / "run" / at / "result.json") for at in ("", "small"))
+    assert 0.5 * own.flops < small.flops <= own.flops
+    assert "nothing is left to do" in command(*learn)[2]
+
+
+def test_where_even_the_smallest_networks_cost_more_that_is_said(command, tmp_path):
+    changes = {**QUICK, "network.hidden": [2, 2], "prune.sparsity": 0.99}
+    settings = [f"--set={key}={value}" for key, value in changes.items() if key != "baseline"]
+    learn = ("learn", "digits", f"--out={tmp_path / 'run'}", *settings, "--baseline=small")
+    for _ in range(2):
+        code, _, told = command(*learn)
+        assert code == 0
+        assert "no small networks: even with one unit in every layer they cost more" in told
+    assert "nothing is left to do" in told
 
 
 def test_another_baseline_than_the_one_trained_is_refused_and_nothing_changes(command, tmp_path):

@@ -9,11 +9,12 @@ import torch
 from torch import nn
 
 import sparsemble
-from small_runs import Gate, gate_layout, network, predictions, recipe
+from small_runs import Gate, Shifted, gate_layout, network, predictions, recipe
+from sparsemble.data import Dataset
 from sparsemble.errors import InputError
 from sparsemble.priors import GroupSparse
-from sparsemble.samplers import SGLDSettings
-from sparsemble.stages import Callback, PruneSettings
+from sparsemble.samplers import Constant, Cyclical, SGLDSettings
+from sparsemble.stages import Callback, ChainSettings, PruneSettings
 
 
 def test_arrays_tensors_and_the_same_seed_give_the_same_bits(arrays):
@@ -142,6 +143,76 @@ def test_a_function_may_return_a_network_that_is_still_wanted(arrays):
         sparsemble.learn(lambda: own, arrays, recipe(chain=calm))
     with pytest.raises(InputError, match="a network is needed, not int"):
         sparsemble.learn(lambda: 3, arrays, recipe())
+
+
+def test_what_only_one_chain_can_begin_with_is_refused_before_the_first(arrays):
+    class Told(Callback):
+        def started(self, *_):
+            raise AssertionError("a chain has begun")
+
+    two = recipe(chain=recipe().chain.model_copy(update={"chains": 2}))
+    with pytest.raises(InputError, match="give a function that makes a fresh network"):
+        sparsemble.learn(Shifted(), arrays, two, callback=Told())
+    assert len(sparsemble.learn(Shifted, arrays, two).ensemble) == 6
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "remedy"),
+    [
+        ("network", 3, r"give a torch\.nn\.Module"),
+        ("network", [nn.Linear(8, 3)], r"give a torch\.nn\.Module"),
+        ("layout", "iss", "give a Layout"),
+        ("callback", print, "a subclass of Callback"),
+        ("task", "regression", "give a task"),
+        ("folder", 3, "is no folder"),
+    ],
+)
+def test_arguments_of_another_kind_are_refused(arrays, name, value, remedy):
+    known = {"network": network(), "data": arrays, "recipe": recipe()}
+    with pytest.raises(InputError, match=remedy):
+        sparsemble.learn(**(known | {name: value}))
+
+
+def test_cycles_may_be_shorter_than_an_epoch(arrays):
+    chain = ChainSettings(
+        schedule=Cyclical(lr=0.1, period=0.5),
+        collection="cycles",
+        epochs=4,
+        burn_in=1,
+        samples=6,
+        batch_size=25,
+    )
+    learned = sparsemble.learn(network(), arrays, recipe(chain=chain, prune=None, retrain=None))
+    assert len(learned.ensemble) == 6
+    assert learned.findings
+
+
+def test_examples_count_by_their_weights_where_a_chain_is_ended():
+    generator = torch.Generator().manual_seed(0)
+    inputs = torch.randn(200, 8, generator=generator)
+    answers = (inputs[:, 0] > 0).long()
+    names = {"class_names": ("a", "b")}
+    # What most of the validation data say is wrong, and does not count.
+    wrong = torch.cat([1 - answers[:45], answers[45:50]])
+    judged = Dataset(inputs[:50], wrong, **names).weighed([0.0] * 45 + [1.0] * 5)
+    chain = ChainSettings(
+        schedule=Constant(lr=0.3),
+        sampler=SGLDSettings(temperature=0),
+        epochs=12,
+        burn_in=0,
+        interval=2,
+        batch_size=20,
+        patience=1,
+    )
+    learned = sparsemble.learn(
+        nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 2)),
+        Dataset(inputs, answers, **names),
+        recipe(chain=chain, prune=None, retrain=None),
+        validation=judged,
+    )
+    assert len(learned.ensemble) > 2
+    scores = [record.log_score for record in learned.history.samples]
+    assert scores == sorted(scores, reverse=True)
 
 
 def test_a_weight_the_network_does_not_use_is_moved_by_prior_and_noise_alone(arrays):

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import sparsemble
-from small_runs import KillAt, Killed, examples, network, predictions
+from small_runs import KillAt, Killed, Shifted, examples, network, predictions
 from sparsemble import Budget
 from sparsemble.augmentations import InputDropout
 from sparsemble.errors import InputError
@@ -213,10 +213,16 @@ def test_so_many_epochs_can_be_asked_for(arrays, monkeypatch):
         sparsemble.learn(network, arrays, recipe, epochs=3)
 
 
+def test_a_network_that_only_one_chain_can_begin_with_is_learned_by_one(arrays):
+    recipe = sparsemble.plan(Shifted(), arrays, Budget(flops=1.0))
+    assert recipe.chain.chains == 1
+    assert sparsemble.plan(Shifted, arrays, Budget(flops=1.0)).chain.chains == 2
+
+
 @pytest.mark.parametrize("length", [1, 2, 19, 20, 21, 30, 39, 40, 199])
 def test_a_chain_is_never_longer_than_it_may_be(length):
     windows, window = planning._windows(length)
-    assert 0 <= length - windows * window < windows
+    assert 0 <= length - windows * window < window
 
 
 def test_a_run_for_a_budget_goes_on_only_for_what_it_was_begun_with(arrays, tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
+from warnings import catch_warnings
 
 import torch
 
@@ -300,7 +301,8 @@ def _small(given: Ingredients, own: Result) -> Recipe | None:
         return small_recipe(recipe, network.narrowed(share), count)
 
     def is_affordable(share: float) -> bool:
-        fitted = replace(given, recipe=narrowed(share)).fit()
+        with catch_warnings(action="ignore"):  # of units that cannot go, which none has to
+            fitted = replace(given, recipe=narrowed(share)).fit()
         return count * Member.dense(fitted.blank, fitted.layout).cost.flops <= own.flops
 
     low, high = 0.0, 1.0
