@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from torch import nn
 
 import sparsemble
 from small_runs import network, recipe
@@ -187,3 +188,35 @@ def test_costs_of_an_ensemble_made_by_hand_are_relative_to_the_dense_network(arr
     by_hand = sparsemble.Ensemble(list(ensemble), ensemble.task)
     assert by_hand.cost.dense_parameters == 8 * 24 + 24 * 3
     assert by_hand.cost == ensemble.cost
+
+
+class Tokens(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.last = nn.Embedding(20, 6), nn.Linear(6, 3)
+
+    def forward(self, x):
+        return self.last(self.embedding(x).mean(1))
+
+
+@pytest.mark.parametrize("wrong", [99, -3])
+def test_numbers_that_stand_for_no_token_are_refused(wrong, tmp_path, command):
+    rng = np.random.default_rng(0)
+    words, targets = rng.integers(0, 20, (100, 4)), rng.integers(0, 3, 100)
+    tokens = sparsemble.learn(Tokens(), (words, targets), recipe(retrain=None)).ensemble
+    words[5, 1] = wrong
+    message = "the network cannot take such inputs: index out of range"
+    with pytest.raises(InputError, match=message):
+        tokens.predict(words)
+    with pytest.raises(InputError, match=message):
+        tokens.evaluate((words, targets))
+    tokens.save(tmp_path / "tokens")
+    np.save(tmp_path / "words.npy", words)
+    code, _, told = command("predict", tmp_path / "tokens", tmp_path / "words.npy")
+    assert code == 2
+    assert message in told
+
+
+def test_an_ensemble_is_called_with_tensors(ensemble, arrays):
+    with pytest.raises(InputError, match="predict_proba and evidence take arrays"):
+        ensemble(arrays[0])

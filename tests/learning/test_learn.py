@@ -42,6 +42,13 @@ def test_the_ensemble_is_sparse_compact_and_better_than_chance(arrays):
     assert questions >= {"noise", "stationarity", "diversity"}
 
 
+def test_what_was_learned_is_shown_in_a_line(arrays):
+    learned = sparsemble.learn(network(), arrays, recipe())
+    ratio = learned.ensemble.cost.parameters_ratio
+    assert repr(learned).startswith(f"<3 classifiers with {ratio:.2f}× the parameters and ")
+    assert repr(learned.ensemble.evaluate(arrays)).startswith("error ")
+
+
 def test_without_pruning_the_members_stay_dense(arrays):
     learned = sparsemble.learn(network(), arrays, recipe(prune=None, retrain=None))
     assert learned.ensemble.cost.parameters_ratio == 3
@@ -160,6 +167,7 @@ def test_what_only_one_chain_can_begin_with_is_refused_before_the_first(arrays):
     ("name", "value", "remedy"),
     [
         ("network", 3, r"give a torch\.nn\.Module"),
+        ("network", nn.Linear, r"missing a required argument.*as lambda: Linear\(…\)"),
         ("network", [nn.Linear(8, 3)], r"give a torch\.nn\.Module"),
         ("layout", "iss", "give a Layout"),
         ("callback", print, "a subclass of Callback"),

@@ -219,7 +219,7 @@ def test_runs_that_differ_after_the_chain_share_its_samples(arrays, tmp_path):
 
 def test_a_folder_of_another_run_is_refused(arrays, tmp_path):
     sparsemble.learn(network(), arrays, recipe(), folder=tmp_path / "run")
-    with pytest.raises(InputError, match="another recipe or seed"):
+    with pytest.raises(InputError, match=r"another recipe or seed \(seed = 1, not 9\); go on with"):
         sparsemble.learn(network(), arrays, recipe(seed=9), folder=tmp_path / "run")
     with pytest.raises(InputError, match=r"belongs to another run: its prior differ"):
         sparsemble.learn(

@@ -8,7 +8,8 @@ import torch.nn.functional as F
 
 from own_loops import batches_of, blobs, run, small_network
 from sparsemble import Collector, attach_prior, layout_of
-from sparsemble.priors import GroupSparse
+from sparsemble.errors import InputError
+from sparsemble.priors import Gaussian, GroupSparse
 from sparsemble.samplers import SGLD
 
 BATCHES = [(inputs.double(), targets) for inputs, targets in batches_of(blobs())]
@@ -50,6 +51,17 @@ def test_its_value_is_what_it_adds_to_the_mean_loss():
     groups = [network[0].weight.norm(dim=0), network[2].weight.norm(dim=0)]
     penalty = 12**0.5 * groups[0].sum() + 3**0.5 * groups[1].sum()
     assert prior.value() == pytest.approx(1e-2 * float(penalty.detach()))
+
+
+def test_the_same_prior_is_not_attached_twice():
+    network = small_network()
+    optimizer = torch.optim.SGD(network.parameters())
+    prior = attach_prior(PRIOR, network, layout_of(network), optimizer)
+    with pytest.raises(InputError, match="attached to the optimizer already"):
+        attach_prior(PRIOR, network, layout_of(network), optimizer)
+    attach_prior(Gaussian(penalty=1e-3), network, layout_of(network), optimizer)
+    prior.remove()
+    attach_prior(PRIOR, network, layout_of(network), optimizer)
 
 
 def test_a_removed_prior_adds_nothing():

@@ -36,6 +36,8 @@ from sparsemble.reports.opening import open_run
 from sparsemble.results.result import read_result
 from sparsemble.results.running import run_recipe
 from sparsemble.store import read_tensors
+from sparsemble.tables.columns import CategoryColumn, NumberColumn
+from sparsemble.tables.encoding import TableEncoding
 from sparsemble.tasks import Classification, LanguageModelling, Metric, Regression, Score
 from sparsemble.tasks.sections.class_facts import (
     ClassFacts,
@@ -350,6 +352,16 @@ def test_the_two_kinds_of_doubt_are_told_apart():
     assert doubted.probability == pytest.approx(0.595)
     assert doubted.image is None
     assert doubted.features == (("a", 0.0), ("b", 1.0), ("c", 0.0))
+
+
+def test_rows_of_a_table_are_shown_as_they_stand_there():
+    region = CategoryColumn(name="region", categories=("north", "east"))
+    columns = TableEncoding(columns=(region, NumberColumn(name="since", holds="date")))
+    rows = torch.tensor([[1.0, 0.0, 1.0], [0.0, 1.0, 18_224.0]])
+    p = torch.tensor([[[0.5, 0.5], [0.9, 0.1]], [[0.5, 0.5], [0.2, 0.8]]])
+    data = Dataset(rows, torch.tensor([0, 1]), ("cat", "dog"), columns.names)
+    doubted = class_facts(p, data, columns).by_information[0]
+    assert doubted.features == (("region", "east"), ("since", "2019-11-24"))
 
 
 def test_examples_that_are_all_alike_are_not_listed():

@@ -142,3 +142,8 @@ def test_a_task_without_positions_is_written_down_as_ever():
     }
     assert Classification.model_validate(TAGGER.model_dump()) == TAGGER
     assert "classes_first" in TAGGER.model_dump()
+
+
+def test_answers_for_other_positions_than_those_predicted_are_refused():
+    with pytest.raises(InputError, match=r"have shape \(3,\), and the network predicts for \(4,\)"):
+        Scorer(TAGGER).update(TAGGER.probabilities(logits(2)), TARGETS[:, :3])

@@ -58,6 +58,7 @@ def evaluate(
     Example: sparsemble evaluate runs/digits --on digits
     """
     from sparsemble.errors import InputError
+    from sparsemble.pages.numbers import counted
     from sparsemble.results.tables import Table
     from sparsemble.runs.opening import open_ensemble
 
@@ -76,7 +77,7 @@ def evaluate(
         reference = score.reference.get(metric.key)
         rows.append((metric.title, *map(metric.text, (*figures, reference))))
     header = ("", "Together", "One member, on average", "The source itself")
-    title = f"{len(ensemble)} {ensemble.task.noun} on {score.count:,}"
+    title = f"{counted(len(ensemble), ensemble.task.noun)} on {score.count:,}"
     known = 4 if score.reference else 3
     results_console().print(Table(title, header[:known], tuple(row[:known] for row in rows)))
     for note in score.notes:

@@ -23,6 +23,7 @@ from sparsemble.programs import Program
 from sparsemble.structure import Layout
 from sparsemble.tasks import Evaluation, Score, Scorer, Task, Uncertainty, takes_examples
 from sparsemble.tasks.finite import finite
+from sparsemble.tasks.refusals import refusals
 
 if TYPE_CHECKING:
     from sparsemble.ensemble.budget import Budget
@@ -151,6 +152,11 @@ class Ensemble(nn.Module):
             in_turn = Runner(self.task, self._list())
             mixed = self.task.mix(in_turn(self.task.arranged(inputs), self.task.evidence))
             return mixed.detach()  # a trace does not know that there were no gradients
+        if isinstance(inputs, np.ndarray):
+            raise InputError(
+                "an ensemble is called with tensors (torch.from_numpy); predict, predict_proba and "
+                "evidence take arrays"
+            )
         with OwnModes():
             evidence = self._quick()(self.task.arranged(inputs), self.task.evidence)
             return self.task.mix(finite(evidence, self.task))
@@ -166,7 +172,9 @@ class Ensemble(nn.Module):
             feature_names: What the columns of an array are called, to be matched by name.
         """
         checked = self.task.inputs(inputs, feature_names)
-        return finite(self._quick()(checked, self.task.evidence), self.task)
+        with refusals():
+            evidence = self._quick()(checked, self.task.evidence)
+        return finite(evidence, self.task)
 
     @in_own_modes
     def predictive(self, inputs: Any, feature_names: Sequence[str] | None = None) -> Tensor:
@@ -226,7 +234,9 @@ class Ensemble(nn.Module):
         """The members' evidence for data with known answers, batch by batch, and the answers."""
         runner = self.runner()
         for inputs, targets in held.batches():
-            yield runner.evidence(inputs, targets), targets
+            with refusals():
+                evidence = runner.evidence(inputs, targets)
+            yield evidence, targets
 
     # Files
 

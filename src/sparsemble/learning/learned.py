@@ -10,11 +10,12 @@ from sparsemble.errors import InputError
 from sparsemble.learning.candidates import Candidate
 from sparsemble.learning.findings import Finding
 from sparsemble.learning.spending import StageCost, TrainingCost, stage_cost, training_cost
+from sparsemble.pages.numbers import counted
 from sparsemble.recipes import Recipe
 from sparsemble.stages import History
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Learned:
     """An ensemble and how it came about; `seconds` counts every epoch of each stage once."""
 
@@ -31,6 +32,14 @@ class Learned:
     """The dense networks that were trained beside, unless they diverged."""
     trials: StageCost | None = None
     """What finding the recipe took, as far as the run's folder tells."""
+
+    def __repr__(self) -> str:
+        cost = self.ensemble.cost
+        return (
+            f"<{counted(len(self.ensemble), self.ensemble.task.noun)} with "
+            f"{cost.parameters_ratio:.2f}× the parameters and {cost.flops_ratio:.2f}× the FLOPs of "
+            "one dense network: .ensemble, .recipe, .history, .findings, .verdict(data)>"
+        )
 
     @property
     def seconds(self) -> dict[str, float]:

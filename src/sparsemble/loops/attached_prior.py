@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +15,9 @@ from sparsemble.loops.hooks import before_update, unwrapped
 from sparsemble.loops.laid_out import Description, LaidOut
 from sparsemble.priors import Prior
 from sparsemble.structure import Layout
+
+_ATTACHED: WeakKeyDictionary[Optimizer, list[AttachedPrior]] = WeakKeyDictionary()
+"""The priors that hang on optimisers."""
 
 
 class AttachedPrior:
@@ -44,8 +48,12 @@ class AttachedPrior:
             )
         self._weights = {name: self._binding.parameters[name] for name in layout.weights}
         self._binding.check_moved_by(optimizer, layout.weights)
+        self._prior = prior
+        self._check_new(optimizer)
         self._bound = prior.bind(layout, self._binding.parameters, sizes=sizes)
         self._handle = before_update(optimizer, self._add_gradient)
+        self._others = _ATTACHED.setdefault(optimizer, [])
+        self._others.append(self)
 
     @torch.no_grad()
     def value(self) -> float:
@@ -56,6 +64,18 @@ class AttachedPrior:
     def remove(self) -> None:
         """Add nothing any more."""
         self._handle.remove()
+        if self in self._others:
+            self._others.remove(self)
+
+    def _check_new(self, optimizer: Optimizer) -> None:
+        """The same prior twice would be twice as strong: a cell of a notebook was run again."""
+        own = set(map(id, self._weights.values()))
+        for other in _ATTACHED.get(optimizer, ()):
+            if other._prior == self._prior and own & set(map(id, other._weights.values())):
+                raise InputError(
+                    "this prior is attached to the optimizer already and would count twice: "
+                    "remove() the other one first, or make the optimizer anew"
+                )
 
     def _add_gradient(self) -> None:
         self._binding.check()

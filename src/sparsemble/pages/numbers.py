@@ -21,12 +21,23 @@ def count(number: float) -> str:
 def size(number: float) -> str:
     """Bytes.
 
-    >>> size(512), size(233_216), size(5e6)
-    ('512 B', '233 KB', '5.0 MB')
+    >>> size(512), size(233_216), size(5e6), size(2.5e9)
+    ('512 B', '233 KB', '5.0 MB', '2.5 GB')
     """
     if number < 1000:
         return f"{number:.0f} B"
-    return f"{number / 1000:.0f} KB" if number < 999_500 else f"{number / 1e6:.1f} MB"
+    if number < 999_500:
+        return f"{number / 1000:.0f} KB"
+    return f"{number / 1e6:.1f} MB" if number < 999.95e6 else f"{number / 1e9:.1f} GB"
+
+
+def counted(number: int, things: str) -> str:
+    """So many things, or one.
+
+    >>> counted(1, "regressors"), counted(1200, "regressors")
+    ('1 regressor', '1,200 regressors')
+    """
+    return f"{number:,} {things.removesuffix('s') if number == 1 else things}"
 
 
 def figure(number: float | None) -> str:

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Column
 
-from sparsemble.pages.numbers import duration
+from sparsemble.pages.numbers import duration, size
 from sparsemble.progress.remaining import Speed
 from sparsemble.stages import (
     Callback,
@@ -62,7 +62,7 @@ class TerminalProgress(Callback):
 
     def planned(self, folder: Path, needed: int) -> None:
         """Say what the run may take."""
-        self._console.print(f"{self._label}: {folder} takes at most {needed / 1e6:,.0f} MB")
+        self._console.print(f"{self._label}: {folder} takes at most {size(needed)}")
 
     def started(self, stage: str, chain: int, chains: int, done: int, total: int) -> None:
         """Show the stage."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
@@ -128,6 +128,16 @@ class Recipe(Settings):
         words = {"description": other.description, "baseline": other.baseline}
         return self.model_copy(update=words) == other
 
+    def differing(self, other: Recipe) -> list[str]:
+        """The settings in which a run of this one differs from one of another, in words."""
+        own, its = (_flat(r.model_dump(mode="json")) for r in (self, other))
+        names = [
+            name
+            for name in dict.fromkeys((*own, *its))
+            if own.get(name) != its.get(name) and name not in ("description", "baseline")
+        ]
+        return [f"{name} = {own.get(name)}, not {its.get(name)}" for name in names]
+
     @property
     def in_short(self) -> str:
         """The settings that matter most, in one line."""
@@ -159,3 +169,12 @@ def named_code(fields: Any, key: str = "") -> Iterator[str]:
             yield from named_code(value, key)
     elif key in _CODE and isinstance(fields, str) and re.match(PATTERN, fields):
         yield fields
+
+
+def _flat(fields: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    """Settings of settings, by their whole names."""
+    found: dict[str, Any] = {}
+    for name, value in fields.items():
+        inner = _flat(value, f"{before}{name}.") if isinstance(value, dict) else None
+        found |= inner or {f"{before}{name}": value}
+    return found

@@ -8,13 +8,16 @@ from pathlib import Path
 
 from sparsemble.ensemble import Ensemble
 from sparsemble.pages.layers import LayerUnits
+from sparsemble.pages.numbers import counted, size
 from sparsemble.progress.terminal import stage_in_words
 from sparsemble.results.layers import layers_of
 from sparsemble.results.tables import Table
 from sparsemble.runs.folder import RunFolder, is_run
 
 _COLUMNS = 8
-"""Layers whose units a table names side by side."""
+"""Layers whose units a table names side by side,"""
+_WIDTH = 48
+"""if their names are no longer than this together."""
 
 
 @dataclass(frozen=True)
@@ -58,11 +61,10 @@ class RunView:
     def lines(self) -> list[str]:
         """A few lines to print."""
         state = "finished" if self.finished else "not finished"
-        epochs = [f"{stage_in_words(stage)} {count}" for stage, count in self.epochs.items()]
+        epochs = [f"{count} of {stage_in_words(stage)}" for stage, count in self.epochs.items()]
         return [
             f"{self.recipe}, seed {self.seed}: {self.description}",
-            f"{state}; {self.samples} samples, {self.rollbacks} rollbacks; "
-            f"{self.bytes / 1e6:.1f} MB",
+            f"{state}; {self.samples} samples, {self.rollbacks} rollbacks; {size(self.bytes)}",
             f"epochs: {'; '.join(epochs)}",
         ]
 
@@ -119,10 +121,10 @@ def members_table(view: EnsembleView) -> Table:
     totals = f"{view.parameters_ratio:.2f}×", f"{view.flops_ratio:.2f}×"
     rows.append(("all, ÷ one dense network", "", *totals))
     names = "-".join(view.members[0].units)
-    if len(view.members[0].units) > _COLUMNS:
+    if len(view.members[0].units) > _COLUMNS or len(names) > _WIDTH:
         rows = [(row[0], "see below" if row[1] else "", row[2], row[3]) for row in rows]
         names = f"{len(view.members[0].units)} layers"
-    title = f"{len(view.members)} {view.kind}, {view.layout}, {view.bytes / 1e6:.2f} MB of weights"
+    title = f"{counted(len(view.members), view.kind)}, {view.layout}, {size(view.bytes)} of weights"
     return Table(title, ("Member", f"Units: {names}", "Parameters", "FLOPs"), tuple(rows))
 
 

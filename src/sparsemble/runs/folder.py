@@ -42,6 +42,9 @@ from sparsemble.runs.provenance import provenance
 from sparsemble.runs.stage_folder import StageFolder
 from sparsemble.store import inside, read_json, remove_partial, write_json
 
+_NAMED = 3
+"""Settings that a message names."""
+
 
 def is_run(folder: str | Path) -> bool:
     """Does a folder hold a run?"""
@@ -175,9 +178,12 @@ class RunFolder:
             return int(known["threads"])
         note = self._note(recipe.code)
         if not note.recipe.is_same_run(recipe):
+            differing = note.recipe.differing(recipe)
+            more = f" and {len(differing) - _NAMED} more" if len(differing) > _NAMED else ""
             raise InputError(
-                f"{self.path} holds a run with another recipe or seed; use another folder "
-                "(--out), or delete this one"
+                f"{self.path} holds a run with another recipe or seed "
+                f"({'; '.join(differing[:_NAMED])}{more}); go on with it by sparsemble resume "
+                f"{self.path}, use another folder (--out), or delete this one"
             )
         kinds = {torch.device(where).type for where in (note.device, device)}
         if len(kinds) > 1 and self.chain.path.is_dir() and not self.ensemble.is_dir():

@@ -116,7 +116,9 @@ class SparseEnsembleClassifier(ClassifierMixin, SparseEnsembleEstimator):  # typ
         check_classification_targets(y)
         classes, indices = np.unique(y, return_inverse=True)
         if len(classes) < 2:
-            raise InputError(f"y holds one class only, {classes[0]!r}: there is nothing to learn")
+            raise InputError(
+                f"y holds one class only, {str(classes[0])!r}: there is nothing to learn"
+            )
         if self.class_weight is not None:
             balance = compute_sample_weight(self.class_weight, y)
             weights = balance if weights is None else weights * balance

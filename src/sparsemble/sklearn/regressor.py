@@ -12,6 +12,7 @@ from sklearn.utils import Tags
 
 from sparsemble.augmentations import Augmentation
 from sparsemble.ensemble import Budget, Ensemble
+from sparsemble.errors import InputError
 from sparsemble.recipes import Recipe
 from sparsemble.sklearn.estimator import Described, Factory, SparseEnsembleEstimator
 from sparsemble.tasks import Regression
@@ -85,6 +86,11 @@ class SparseEnsembleRegressor(RegressorMixin, SparseEnsembleEstimator):  # type:
             sample_weight: How much each row counts.
         """
         X, y, weights = self._checked(X, y, sample_weight, multi_output=True, y_numeric=True)
+        if y.dtype.kind not in "biuf":
+            raise InputError(
+                f"y holds {str(y.flat[0])!r}: numbers are predicted; for classes take "
+                "SparseEnsembleClassifier"
+            )
         self._fit(X, y, weights, Regression(noise=self.noise))
         self._is_flat = y.ndim == 1
         return self

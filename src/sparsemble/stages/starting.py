@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -50,7 +51,7 @@ def initial_network(source: NetworkSource, number: int, seed: int) -> nn.Module:
         return source.traced(initial_network(source.made_by, number, seed))
     with borrowed_streams(derive(seed, "weights")):
         # What a function gives may be a network of the caller's, too.
-        network = _copied(source if isinstance(source, nn.Module) else source())
+        network = _copied(source if isinstance(source, nn.Module) else _made_by(source))
         if number > 0 and isinstance(source, nn.Module):
             _initialise_what_learns(network)
     if not any(parameter.requires_grad for parameter in network.parameters()):
@@ -58,6 +59,21 @@ def initial_network(source: NetworkSource, number: int, seed: int) -> nn.Module:
             "the network has no parameter that learns: all are frozen, or there is none"
         )
     return network
+
+
+def _made_by(source: Callable[[], nn.Module]) -> nn.Module:
+    """What a function makes; of a class that needs arguments, say so."""
+    if isinstance(source, type):
+        try:
+            inspect.signature(source).bind()
+        except TypeError as error:
+            raise InputError(
+                f"{source.__name__} cannot make a network without arguments ({error}): give a "
+                f"network, or a function, as lambda: {source.__name__}(…)"
+            ) from None
+        except ValueError:  # of something without a signature
+            pass
+    return source()
 
 
 def _copied(network: nn.Module) -> nn.Module:

@@ -168,6 +168,16 @@ def day(text: str) -> float | None:
         return None
 
 
+def in_date(days: float) -> str:
+    """Days since 1970 as a date, with a time of day unless it is midnight.
+
+    >>> in_date(1.0), in_date(1.5)
+    ('1970-01-02', '1970-01-02 12:00')
+    """
+    then = np.datetime64(round(days * _DAY), "ms").astype("datetime64[m]")
+    return str(then).removesuffix("T00:00").replace("T", " ")
+
+
 def cells_of(series: Series[Any]) -> Cells:
     """The cells of a narwhals column."""
     narwhals, dtype = needed("narwhals"), series.dtype

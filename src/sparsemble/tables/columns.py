@@ -7,7 +7,7 @@ or else ignored: a number is filled in, of the categories none is 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -15,7 +15,17 @@ from pydantic import Field
 
 from sparsemble.errors import InputError
 from sparsemble.settings import Names, Settings
-from sparsemble.tables.cells import EXACT, TRUTHS, WORDS, Cells, Countable, day, number, plain
+from sparsemble.tables.cells import (
+    EXACT,
+    TRUTHS,
+    WORDS,
+    Cells,
+    Countable,
+    day,
+    in_date,
+    number,
+    plain,
+)
 
 Unseen = Literal["refuse", "ignore"]
 _READERS: dict[str, Callable[[str], float | None]] = {
@@ -46,6 +56,18 @@ class NumberColumn(Settings):
         """What its inputs are called."""
         return (self.name, f"{self.name} is missing") if self.marked else (self.name,)
 
+    def in_words(self, inputs: Sequence[float]) -> str | float:
+        """What stands in the table, of a row's inputs.
+
+        >>> NumberColumn(name="since", holds="date").in_words([18_224.0])
+        '2019-11-24'
+        """
+        if self.marked and inputs[1]:
+            return "missing"
+        if self.holds == "date":
+            return in_date(inputs[0])
+        return ("false", "true")[round(inputs[0])] if self.holds == "truth" else inputs[0]
+
     def encode(self, cells: Cells, source: str, unseen: Unseen) -> np.ndarray:
         """Its inputs, `(rows, 1)` or, with the one that says what is missing, `(rows, 2)`."""
         values = counted(cells, self.holds, source)
@@ -75,6 +97,15 @@ class CategoryColumn(Settings):
         """What its inputs are called."""
         found = tuple(f"{self.name}={category}" for category in self.categories)
         return (*found, f"{self.name} is missing") if self.marked else found
+
+    def in_words(self, inputs: Sequence[float]) -> str:
+        """What stands in the table, of a row's inputs.
+
+        >>> CategoryColumn(name="region", categories=("north", "east")).in_words([0.0, 1.0])
+        'east'
+        """
+        words = (*self.categories, *(["missing"] if self.marked else []))
+        return next((word for word, own in zip(words, inputs, strict=True) if own), "another")
 
     def encode(self, cells: Cells, source: str, unseen: Unseen) -> np.ndarray:
         """Its inputs, `(rows, categories)`, one more if to be missing is one."""

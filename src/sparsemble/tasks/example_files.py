@@ -24,6 +24,7 @@ from sparsemble.tables.dataset import about_left_out, rows_with
 from sparsemble.tasks.file_batches import FileBatches
 from sparsemble.tasks.finite import finite
 from sparsemble.tasks.records import header_of, lines_of
+from sparsemble.tasks.refusals import refusals
 from sparsemble.tasks.task import Answer, Evaluation, Predictor
 
 if TYPE_CHECKING:
@@ -70,7 +71,9 @@ def _evidence(
     """
     if start == 0:
         return ensemble.evidence(inputs, names)
-    return finite(ensemble.runner()(inputs, task.evidence), task)
+    with refusals():
+        evidence = ensemble.runner()(inputs, task.evidence)
+    return finite(evidence, task)
 
 
 def _check_finite(records: Sequence[Mapping[str, Any]]) -> None:

@@ -369,9 +369,11 @@ class ExampleTask(Task):
         if self.input_shape is not None:
             width = torch.Size(self.input_shape).numel()
             if tensor.shape[1:].numel() != width:
+                reads = f"{width} features per row"
+                if len(self.input_shape) > 1:
+                    reads += f", in the shape {tuple(self.input_shape)} that was learned from"
                 raise InputError(
-                    f"{source}: inputs of shape {tuple(tensor.shape)}, the ensemble reads {width} "
-                    "features per row"
+                    f"{source}: inputs of shape {tuple(tensor.shape)}, the ensemble reads {reads}"
                 )
             if tensor.shape[1:] != self.input_shape:  # as the scaling is shaped, which broadcasts
                 given, own = ([n for n in s if n > 1] for s in (tensor.shape[1:], self.input_shape))

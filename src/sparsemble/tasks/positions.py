@@ -79,6 +79,11 @@ class PositionLabels(Labels):
         self, measured: Statistics, prediction: Tensor, targets: Tensor
     ) -> dict[str, Tensor]:
         """Sums over the positions that count, and how many they are."""
+        if prediction.shape[:-1] != targets.shape:
+            wanted, own = tuple(prediction.shape[1:-1]), tuple(targets.shape[1:])
+            raise InputError(
+                f"the answers of an example have shape {own}, and the network predicts for {wanted}"
+            )
         counted = targets != self.ignored
         owner = counted.nonzero()[:, 0]
         sums = {

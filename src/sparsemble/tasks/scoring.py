@@ -51,6 +51,8 @@ class Score(Settings):
         figures = ", ".join(f"{key} {value:.4g}" for key, value in self.metrics.items())
         return f"{figures} ({who} on {self.count:,})"
 
+    __repr__ = __str__
+
     def of_a_member(self, key: str) -> float:
         """One metric of a single member, on average."""
         return fmean(self.members[key])

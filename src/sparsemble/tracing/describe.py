@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from sparsemble.caller_modes import in_own_modes
-from sparsemble.errors import InputError
+from sparsemble.errors import InputError, shortened
 from sparsemble.programs import Blueprint, InputRange, Program
 from sparsemble.programs.program import paths_of
 from sparsemble.programs.tensors import tensors_of
@@ -88,6 +88,8 @@ def described(
         along: The dimension that counts them.
     """
     named = named or {}
+    if not isinstance(network, nn.Module):
+        raise InputError(f"a network is described, and {shortened(repr(network))} is none")
     traced = trace(network, inputs, named, examples)
     check_program(traced.program, network, inputs, named)
     check_examples(traced.program, along)
@@ -185,8 +187,8 @@ def _check_inputs(leaves: Sequence[Any]) -> None:
     for leaf in leaves:
         if not isinstance(leaf, Tensor):
             raise InputError(
-                f"an input {leaf!r}: only tensors can be; write a network around yours that calls "
-                "it with this"
+                f"an input {shortened(repr(leaf), 60)}: only tensors can be (torch.from_numpy "
+                "makes one of an array); write a network around yours that calls it with others"
             )
         if leaf.ndim and leaf.shape[0] < 2:
             raise InputError(

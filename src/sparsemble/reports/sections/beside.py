@@ -52,8 +52,9 @@ def beside(verdict: Verdict | None, result: Result) -> Section | None:
     if result.candidates:
         blocks += [
             Paragraph(
-                "What was compared on validation data: more members, or retraining, were taken if "
-                "they did better by more than the standard error of the difference."
+                "What was compared on validation data, in this order. The first is what is usual; "
+                "whatever came later had to do better than the best before it by more than the "
+                "standard error of the difference."
             ),
             _candidates(result),
         ]

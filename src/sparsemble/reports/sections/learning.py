@@ -106,8 +106,9 @@ def traces(facts: Facts) -> Section:
     blocks: list[Block] = [
         Paragraph(
             "The potential is the loss plus what the prior adds; a chain samples well when it "
-            "neither falls nor rises after burn-in. A group near zero is one that the prior holds "
-            "there against the noise."
+            "neither falls nor rises after burn-in. A group near zero is one within the width in "
+            "which prior and noise would leave it if the data said nothing. Where the noise is "
+            "strong or the prior weak, that width is large and says little."
         )
     ]
     if not facts.traces:

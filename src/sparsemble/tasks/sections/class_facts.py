@@ -11,6 +11,7 @@ from torch import Tensor
 
 from sparsemble.data import Dataset
 from sparsemble.pages.images import image_side
+from sparsemble.tables.encoding import TableEncoding
 from sparsemble.tasks.classification import BINS
 from sparsemble.tasks.uncertainty import Uncertainty, entropies
 
@@ -45,7 +46,7 @@ class Doubted:
     mutual_information: float
     votes: tuple[tuple[str, int], ...]
     image: np.ndarray | None
-    features: tuple[tuple[str, float], ...]
+    features: tuple[tuple[str, str | float], ...]
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,14 @@ class ClassFacts:
     by_entropy: tuple[Doubted, ...]
 
 
-def class_facts(probabilities: Tensor, data: Dataset) -> ClassFacts:
-    """From the members' probabilities on a data set, `(members, examples, classes)`."""
+def class_facts(
+    probabilities: Tensor, data: Dataset, columns: TableEncoding | None = None
+) -> ClassFacts:
+    """From the members' probabilities on a data set, `(members, examples, classes)`.
+
+    `columns` are those of the table that it was made of, if it was.
+    """
+    shown = _Shown(data, columns)
     mean = probabilities.mean(0)
     targets, names = data.targets, data.class_names or ()
     doubt = entropies(probabilities)
@@ -81,8 +88,8 @@ def class_facts(probabilities: Tensor, data: Dataset) -> ClassFacts:
         calibration_error(bins),
         sum(own) / len(own),
         confusion(mean.argmax(-1), targets, len(names)),
-        _most(doubt.epistemic, doubt, probabilities, data),
-        _most(doubt.total, doubt, probabilities, data),
+        _most(doubt.epistemic, doubt, probabilities, data, shown),
+        _most(doubt.total, doubt, probabilities, data, shown),
     )
 
 
@@ -116,7 +123,7 @@ def confusion(predicted: Tensor, targets: Tensor, classes: int) -> tuple[tuple[i
 
 
 def _most(
-    doubt: Tensor, both: Uncertainty, probabilities: Tensor, data: Dataset
+    doubt: Tensor, both: Uncertainty, probabilities: Tensor, data: Dataset, shown: _Shown
 ) -> tuple[Doubted, ...]:
     """The examples with the largest doubt, most first; none if it is the same for all."""
     if float(doubt.max() - doubt.min()) < ALIKE:
@@ -124,7 +131,6 @@ def _most(
     mean = probabilities.mean(0)
     labels = probabilities.argmax(-1)
     names = data.class_names or ()
-    shown = _Shown(data)
     found = []
     for index in doubt.argsort(descending=True, stable=True)[:DOUBTED].tolist():
         votes = torch.bincount(labels[:, index], minlength=len(names))
@@ -146,9 +152,13 @@ def _most(
 
 
 class _Shown:
-    """Examples as people look at them: images or features; of several inputs nothing is shown."""
+    """Examples as people look at them: images, features, or columns of a table.
 
-    def __init__(self, data: Dataset) -> None:
+    Of several inputs nothing is shown.
+    """
+
+    def __init__(self, data: Dataset, columns: TableEncoding | None) -> None:
+        self._columns = columns
         self._inputs = data.inputs if isinstance(data.inputs, Tensor) else None
         self._names = data.feature_names
         if self._inputs is None:
@@ -168,12 +178,27 @@ class _Shown:
         bytes_: np.ndarray = shown.round().byte().numpy()
         return bytes_
 
-    def features(self, index: int) -> tuple[tuple[str, float], ...]:
+    def features(self, index: int) -> tuple[tuple[str, str | float], ...]:
         """Those that stand out most from what is usual; none of an image."""
         if self._inputs is None or self._side is not None:
             return ()
         own = self._inputs[index].flatten().double()
         away = ((own - self._mean) / self._spread).abs()
+        if self._columns is not None:
+            return self._of_columns(own, away, self._columns)
         names = self._names or tuple(f"feature {k}" for k in range(1, len(own) + 1))
         chosen = sorted(away.argsort(descending=True, stable=True)[:_FEATURES].tolist())
         return tuple((names[k], float(own[k])) for k in chosen)
+
+    def _of_columns(
+        self, own: Tensor, away: Tensor, columns: TableEncoding
+    ) -> tuple[tuple[str, str | float], ...]:
+        """As they stand in the table; a column stands out as its input does that does most."""
+        widths = [len(column.names) for column in columns.columns]
+        most = torch.stack([part.max() for part in away.split(widths)])
+        chosen = sorted(most.argsort(descending=True, stable=True)[:_FEATURES].tolist())
+        parts = own.split(widths)
+        return tuple(
+            (columns.columns[k].name, columns.columns[k].in_words(parts[k].tolist()))
+            for k in chosen
+        )

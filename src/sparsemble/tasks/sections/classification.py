@@ -31,7 +31,7 @@ def sections(
             counted = targets != task.ignore
             data = replace(data, inputs=Arguments((targets[counted],)), targets=targets[counted])
             probabilities = probabilities[:, counted]
-        classes = class_facts(probabilities, data)
+        classes = class_facts(probabilities, data, task.columns)
         yield from (calibration(classes), confusions(classes))
         if task.is_per_example:
             yield doubts(classes)
