@@ -4,13 +4,14 @@ from pathlib import Path
 
 import kept
 
-from paper import beyond, mnist, ptb, ptb_tables
+from paper import beyond, mnist, ptb, ptb_estimate, ptb_figures, ptb_tables
 from paper.mnist_tables import table1, table2
 from sparsemble.pages.document import chart_file
 from sparsemble.results.tables import put_into
 from sparsemble.store import read_json
 
 ROOT = Path(__file__).parents[2]
+PTB = ROOT / "paper" / "results" / "ptb"
 
 
 def test_tables_say_what_was_not_run(tmp_path):
@@ -39,7 +40,7 @@ def test_our_rows_run_before_the_baselines(tmp_path):
     assert names.index("mnist-sgld-seed0") < names.index("mnist-sgd-seed0")
 
 
-def test_the_readme_shows_the_tables_of_the_committed_results(tmp_path):
+def test_the_results_page_shows_the_tables_of_the_committed_results(tmp_path):
     copy = tmp_path / "results.md"
     copy.write_bytes((ROOT / "docs" / "results.md").read_bytes())
     results = mnist.results_in(ROOT / "paper" / "results" / "mnist")
@@ -48,7 +49,18 @@ def test_the_readme_shows_the_tables_of_the_committed_results(tmp_path):
     put_into(copy, "beyond", [beyond.table(found)])
     drawn = chart_file(beyond.picture(found, results))
     assert drawn == (ROOT / "docs" / "mnist.svg").read_text()
-    language = ptb.results_in(ROOT / "paper" / "results" / "ptb", "small")
-    put_into(copy, "ptb small", ptb_tables.tables(language, "small"))
+    for size in ("small", "medium"):
+        language = ptb.results_in(PTB, size)
+        put_into(copy, f"ptb {size}", ptb_tables.tables(language, size))
+    estimate = ptb_estimate.read_estimate(ptb_estimate.estimate_file("large", PTB))
+    put_into(copy, "estimate large", [ptb_estimate.table(estimate)])
     put_into(copy, "benchmarks", [kept.table(read_json(ROOT / kept.FILE))])
     assert copy.read_text() == (ROOT / "docs" / "results.md").read_text()
+
+
+def test_the_figures_shown_are_those_of_the_committed_results(tmp_path):
+    drawn = ptb_figures.figures("small", PTB, tmp_path)
+    shown = {name: svg for name, svg in drawn.items() if svg is not None}
+    assert set(shown) == {f"ptb-small-figure{number}.svg" for number in ("4a", "4b", "5")}
+    for name, svg in shown.items():
+        assert svg == (ROOT / "docs" / name).read_text()

@@ -298,7 +298,7 @@ def test_words_that_a_network_does_not_know_are_no_failure_of_the_service(servin
     client = serving(kind("a Transformer"))
     answer = client.post("/predict", json={"rows": [[1, 2, 99_999]]})
     assert answer.status_code == 422
-    assert answer.json()["detail"].startswith("the network cannot take such rows: ")
+    assert answer.json()["detail"].startswith("the network cannot take such inputs: ")
 
 
 def test_an_answer_has_a_limit_too(serving, monkeypatch):

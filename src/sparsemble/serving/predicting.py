@@ -110,7 +110,7 @@ class Predicting:
             raise
         except Exception as error:  # whatever a network says of inputs that it cannot take
             why = str(error).partition("\n")[0]
-            raise InputError(f"the network cannot take such rows: {why}") from error
+            raise InputError(f"the network cannot take such inputs: {why}") from error
 
 
 def _tried(call: Callable[..., Any], *given: Any) -> Any:
