@@ -114,8 +114,8 @@ class _Line:
         self.hear(self.number, what)
 
     @property
-    def made(self) -> bool:
-        return self.stop.made
+    def stop_requested(self) -> bool:
+        return self.stop.stop_requested
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ class _Soon:
     left: int
 
     @property
-    def made(self) -> bool:
+    def stop_requested(self) -> bool:
         self.left -= 1
         return self.left < 0
 

@@ -202,7 +202,9 @@ def test_what_a_rollback_undid_is_not_kept_if_nothing_is_left_of_its_chain(tmp_p
     held = task.evaluation((torch.zeros(4, 1), torch.zeros(4).long()), "four examples")
     folder = RunFolder(tmp_path).stage("chain")
     folder.path.mkdir(parents=True)
-    monitor = Monitor("chain", task, held, lambda sample: [members.pop(0)], Callback(), folder)
+    monitor = Monitor(
+        "chain", task, held, lambda sample: [members.pop(0)], callback=Callback(), folder=folder
+    )
     for chain in (0, 1):
         monitor.measure(Sample(chain, 20, {}))
     monitor.rolled_back(Rollback("chain", 1, 25, "loss", 15, 1, 0.5), lambda: None)

@@ -48,7 +48,9 @@ def test_every_stage_is_inspected(folder: Path, run: FinishedRun) -> None:
         "members-2-prune-1": 1,
         "members-2-retrain": 3,
     }
-    assert "one network, retraining 3; 2 members, training after round 1" in view.lines()[-1]
+    assert (
+        "3 of one network, retraining; 1 of 2 members, training after round 1" in view.lines()[-1]
+    )
 
 
 @pytest.mark.parametrize("number", range(4))
