@@ -47,7 +47,11 @@ def as_targets(values: Any, class_names: Sequence[str] | None, source: str) -> T
         raise InputError(
             f"{source}: labels need one number per example, or whole numbers for each of its "
             f"positions, got {tensor.dtype} of {tuple(tensor.shape)}"
-            + ("; of one-hot rows give argmax(1)" if tensor.shape[1:].numel() > 1 else "")
+            + (
+                "; of one-hot rows give argmax(1)"
+                if tensor.shape[1:].numel() > 1
+                else ": give [:, 0]"
+            )
         )
     if tensor.is_floating_point() and bool((tensor.abs() >= 2.0**63).any()):
         raise InputError(

@@ -12,6 +12,7 @@
       result.json          metrics and costs
       latencies.json       how long predictions took, if that was limited
       baseline/, small/    the runs it is compared with
+      failure.json         why nothing came of it, in the folder of such a one that diverged
       verdict.json         how the ensemble does beside it
       tensorboard/         the trace once more, to look at
       report.html          the run explained
