@@ -220,3 +220,21 @@ def test_numbers_that_stand_for_no_token_are_refused(wrong, tmp_path, command):
 def test_an_ensemble_is_called_with_tensors(ensemble, arrays):
     with pytest.raises(InputError, match="predict_proba and evidence take arrays"):
         ensemble(arrays[0])
+
+
+class Pictures(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Conv2d(1, 4, 3, padding=1), nn.Linear(4 * 2, 3)
+
+    def forward(self, x):
+        x = torch.relu(self.first(x.view(-1, 1, 4, 2)))
+        return self.last(nn.functional.max_pool2d(x, 2).flatten(1))
+
+
+def test_of_no_examples_there_are_no_predictions(arrays):
+    pictures = sparsemble.learn(Pictures(), arrays, recipe(retrain=None)).ensemble
+    none = np.zeros((0, 8), np.float32)
+    assert pictures.predict_proba(none).shape == (0, 3)
+    assert pictures.predict(none).shape == (0,)
+    assert pictures.evidence(none).shape == (3, 0, 3)
