@@ -36,7 +36,7 @@ class Asking(ABC):
 
     def __init__(self) -> None:
         self._asked = time.monotonic()
-        self._made = False
+        self._requested = False
 
     @abstractmethod
     def _ask(self) -> bool:
@@ -45,10 +45,10 @@ class Asking(ABC):
     @property
     def stop_requested(self) -> bool:
         """Was it asked to stop, as far as is known?"""
-        if not self._made and time.monotonic() - self._asked > _ASK_EVERY:
+        if not self._requested and time.monotonic() - self._asked > _ASK_EVERY:
             self._asked = time.monotonic()
-            self._made = self._ask()
-        return self._made
+            self._requested = self._ask()
+        return self._requested
 
 
 Work = Callable[[C, T, Line], R]

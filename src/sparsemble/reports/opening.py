@@ -28,7 +28,7 @@ from sparsemble.runs.folder import RunFolder
 from sparsemble.runs.opening import open_ensemble
 from sparsemble.runs.part_folder import sample_of
 from sparsemble.stages import Sample
-from sparsemble.stages.patience import Patience
+from sparsemble.stages.patience import count_kept
 from sparsemble.stages.pruning import pruned_member, within
 from sparsemble.stages.samples import mean_of
 from sparsemble.stages.statistics import re_estimate
@@ -134,15 +134,14 @@ class FinishedRun:
         if how.collection != "means":
             return None
         files = self.folder.chain.part(0).sample_files()
-        samples = [sample_of(*read_tensors(inside(file.parent, file.name))) for file in files]
         judged = self.fitted.training.judged()
         if how.patience is not None and judged is not None:
             judge = Judge(self.fitted, judged, torch.device("cpu"))
-            samples = Patience(how.patience, judge).without_the_worse(samples)
-        count = max((count for count in COUNTS if count <= len(samples)), default=0)
+            files = files[: count_kept((judge(_read(file)) for file in files), how.patience)]
+        count = max((count for count in COUNTS if count <= len(files)), default=0)
         if not count:
             return None
-        mean = mean_of(samples[-count:], self.layout, self.blank)
+        mean = mean_of([_read(file) for file in files[-count:]], self.layout, self.blank)
         return self._settled(self.fitted.dense(mean))
 
     def pruned_member(self, sample: Sample) -> Member:
@@ -158,6 +157,10 @@ class FinishedRun:
         """A member whose weights have changed, with statistics of its own."""
         batches = self.fitted.training.batches(self.recipe.chain.batch_size)
         return re_estimate(member, self.task, batches)
+
+
+def _read(file: Path) -> Sample:
+    return sample_of(*read_tensors(inside(file.parent, file.name)))
 
 
 def open_run(

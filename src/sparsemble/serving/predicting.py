@@ -16,6 +16,7 @@ from torch import Tensor
 from sparsemble.data import Inputs
 from sparsemble.errors import InputError, NotFiniteError
 from sparsemble.tasks import Predictor, Task
+from sparsemble.tasks.refusals import cannot_take
 
 
 @dataclass(frozen=True)
@@ -109,8 +110,7 @@ class Predicting:
         except InputError:
             raise
         except Exception as error:  # whatever a network says of inputs that it cannot take
-            why = str(error).partition("\n")[0]
-            raise InputError(f"the network cannot take such inputs: {why}") from error
+            raise cannot_take(error) from error
 
 
 def _tried(call: Callable[..., Any], *given: Any) -> Any:

@@ -7,7 +7,7 @@ decided follows from the samples alone, so a resumed chain ends where an uninter
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from sparsemble.errors import InputError
 from sparsemble.stages.samples import Sample
@@ -35,20 +35,31 @@ class Patience:
         if self._allowed is None:
             return False
         own = sorted(samples, key=lambda sample: sample.step)
-        return bool(own) and len(own) - 1 - self._best(own) >= self._allowed
+        return count_kept(map(self._figure, own), self._allowed) < len(own)
 
     def without_the_worse(self, samples: Sequence[Sample]) -> list[Sample]:
         """A chain's samples less those that came after the best, if they decided its end."""
-        ended = self.is_exhausted(samples)
-        return list(samples[: self._best(samples) + 1] if ended else samples)
-
-    def _best(self, own: Sequence[Sample]) -> int:
-        figures = [self._figure(sample) for sample in own]
-        return figures.index(min(figures))
+        if self._allowed is None:
+            return list(samples)
+        return list(samples[: count_kept(map(self._figure, samples), self._allowed)])
 
     def _figure(self, sample: Sample) -> float:
         assert self._judge is not None
         if id(sample) not in self._known:
-            figure = self._judge(sample)
-            self._known[id(sample)] = (sample, math.inf if math.isnan(figure) else figure)
+            self._known[id(sample)] = (sample, self._judge(sample))
         return self._known[id(sample)][1]
+
+
+def count_kept(figures: Iterable[float], patience: int) -> int:
+    """Of a chain's samples all, or if its end was decided by patience those up to the best.
+
+    Args:
+        figures: How good they are, in their order, lower being better.
+        patience: How many in a row may be no better.
+
+    >>> count_kept([3.0, 1.0, 2.0, 2.5], patience=2), count_kept([3.0, 1.0, 2.0], patience=2)
+    (2, 3)
+    """
+    known = [math.inf if math.isnan(figure) else figure for figure in figures]
+    best = known.index(min(known)) if known else 0
+    return best + 1 if len(known) - 1 - best >= patience else len(known)

@@ -24,5 +24,10 @@ def refusals() -> Iterator[None]:
     except torch.OutOfMemoryError:
         raise
     except (IndexError, RuntimeError) as error:
-        why = str(error).partition("\n")[0]
-        raise InputError(f"the network cannot take such inputs: {why}") from error
+        raise cannot_take(error) from error
+
+
+def cannot_take(error: Exception) -> InputError:
+    """What a network says of inputs, as an error of theirs."""
+    why = str(error).partition("\n")[0]
+    return InputError(f"the network cannot take such inputs: {why}")
